@@ -1,0 +1,96 @@
+"""The operator's Python face. The kernels stand in csrc, the checks in csrc/ops.cpp."""
+
+import json
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+_PACKAGE = Path(__file__).parent
+
+
+def _load() -> Path:
+    """Registers torch.ops.online_softmax and returns the library's path."""
+    if not hasattr(torch.Stream, "native_handle"):
+        raise ImportError(f"online_softmax needs torch >= 2.11; this is torch {torch.__version__}")
+    library = next(_PACKAGE.glob("_C*.so"), None)
+    if library is None:
+        raise ImportError(
+            "online_softmax is not built; run: pip install --no-build-isolation -e ."
+        )
+    torch.ops.load_library(library)
+    return library
+
+
+_LIBRARY = _load()
+
+#: Accesses issued per element, reads + writes, by device kind and algorithm. `auto` is one of
+#: the others.
+UNITS = {
+    "cpu": {"naive": 4, "online": 3, "block": 4},
+    "gpu": {"naive": 4, "online": 3},
+}
+
+
+def softmax(
+    x: Tensor,
+    dim: int = -1,
+    *,
+    dtype: torch.dtype | None = None,
+    algorithm: str = "auto",
+    out: Tensor | None = None,
+) -> Tensor:
+    """Softmax over the last dimension, with the meaning of `torch.softmax`.
+
+    Args:
+        x: float32 tensor of any shape, on a CPU or a GPU.
+        dim: the last dimension, -1 or x.dim() - 1.
+        dtype: float32 or None; x is converted to it first.
+        algorithm: one of `algorithms(x.device)`; "auto" takes the one for the shape.
+        out: where to write; float32, on x's device, of x's shape. It may be x itself.
+
+    Returns:
+        A tensor of x's shape; `out` where it was given. NaN poisons its own row only, and a
+        row of -inf gives NaN.
+
+    Raises:
+        ValueError: an algorithm or dimension that is not served, or tensors of two devices.
+        TypeError: a dtype or layout that is not served.
+        IndexError: a dimension that x does not have.
+    """
+    if out is None:
+        return torch.ops.online_softmax.softmax(x, dim, dtype, algorithm)
+    return torch.ops.online_softmax.softmax.out(x, dim, dtype, algorithm, out=out)
+
+
+def naive_forward(x: Tensor) -> Tensor:
+    """Softmax of each row in three walks. x: (rows, cols), float32, contiguous."""
+    return softmax(_as_the_post_asks(x), algorithm="naive")
+
+
+def online_forward(x: Tensor) -> Tensor:
+    """Softmax of each row in two walks. x: (rows, cols), float32, contiguous."""
+    return softmax(_as_the_post_asks(x), algorithm="online")
+
+
+def _as_the_post_asks(x: Tensor) -> Tensor:
+    if x.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"x is on {x.device}; accepted: cpu, cuda (ROCm too)")
+    if x.dim() != 2:
+        raise ValueError(f"x has {x.dim()} dimensions; accepted: 2 (rows, cols)")
+    if x.dtype != torch.float32:
+        raise TypeError(f"x has dtype {x.dtype}; accepted: torch.float32")
+    if not x.is_contiguous():
+        raise ValueError(f"x has strides {x.stride()}; accepted: contiguous, use x.contiguous()")
+    return x
+
+
+def algorithms(device: torch.device | str) -> tuple[str, ...]:
+    """The algorithms that a device serves, in the order of the ladder."""
+    return tuple(torch.ops.online_softmax.algorithms(torch.device(device).type).split(", "))
+
+
+def build_info() -> dict:
+    """What the library was built with: backend, compilers, flags, torch, and its file name."""
+    facts = json.loads((_PACKAGE / "build.json").read_text())
+    return facts | {"library": _LIBRARY.name}
