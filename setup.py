@@ -62,7 +62,7 @@ def choose_backend() -> str:
 
 
 def compiler_version(command: list[str]) -> str:
-    lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(command, check=False, capture_output=True, text=True).stdout.splitlines()
     return next((line for line in lines if "version" in line.lower()), lines[0] if lines else "")
 
 
@@ -100,7 +100,7 @@ setup(
             "online_softmax._C",
             [str(source) for source in sources],
             depends=[str(header) for header in CSRC.rglob("*.h")],
-            include_dirs=[str(CSRC / "compat/nvidia")] if BACKEND == "cuda" else [],
+            include_dirs=[str((CSRC / "compat/nvidia").resolve())] if BACKEND == "cuda" else [],
             extra_compile_args={"cxx": host_flags, "nvcc": GPU_FLAGS.get(BACKEND, [])},
         )
     ],

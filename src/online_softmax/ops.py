@@ -15,9 +15,7 @@ def _load() -> Path:
         raise ImportError(f"online_softmax needs torch >= 2.11; this is torch {torch.__version__}")
     library = next(_PACKAGE.glob("_C*.so"), None)
     if library is None:
-        raise ImportError(
-            "online_softmax is not built; run: pip install --no-build-isolation -e ."
-        )
+        raise ImportError("online_softmax is not built; run: pip install --no-build-isolation -e .")
     torch.ops.load_library(library)
     return library
 
@@ -28,7 +26,7 @@ _LIBRARY = _load()
 #: the others.
 UNITS = {
     "cpu": {"naive": 4, "online": 3, "block": 4},
-    "gpu": {"naive": 4, "online": 3},
+    "gpu": {"naive": 4, "online": 3, "warp": 2, "block": 2, "split": 3, "gang": 2},
 }
 
 
@@ -43,18 +41,19 @@ def softmax(
     """Softmax over the last dimension, with the meaning of `torch.softmax`.
 
     Args:
-        x: float32 tensor of any shape, on a CPU or a GPU.
+        x: tensor of any shape; float32 on a CPU; float32, float16, bfloat16 or float64 on a GPU.
         dim: the last dimension, -1 or x.dim() - 1.
-        dtype: float32 or None; x is converted to it first.
+        dtype: one of those, or None; x is converted to it first.
         algorithm: one of `algorithms(x.device)`; "auto" takes the one for the shape.
-        out: where to write; float32, on x's device, of x's shape. It may be x itself.
+        out: where to write; of that dtype, on x's device, of x's shape. It may be x itself.
 
     Returns:
         A tensor of x's shape; `out` where it was given. NaN poisons its own row only, and a
         row of -inf gives NaN.
 
     Raises:
-        ValueError: an algorithm or dimension that is not served, or tensors of two devices.
+        ValueError: an algorithm or dimension that is not served, an algorithm that cannot serve
+            this shape, or tensors of two devices.
         TypeError: a dtype or layout that is not served.
         IndexError: a dimension that x does not have.
     """

@@ -1,22 +1,22 @@
 // Softmax of each row of a matrix, on the CPU.
 //
-// Three rungs, and what each moves per element. A row is cut into blocks that
-// stay in the L1 cache, so a block is read from memory once however often it is
-// walked; the units below count what goes past L1.
+// A row is cut into blocks that fit in the L1 cache, so memory sees a block once
+// however often a step walks it. The units count what goes past L1, per element:
 //
-//   naive   3 reads + 1 write   max of the row; sum of e^(x - max); e^(x - max) / sum
-//   online  2 reads + 1 write   pair (m, d) of the row in one pass; e^(x - m) / d
-//   block   2 reads + 2 writes  one e^x an element, kept as e^(x - block's max) and
-//                               rescaled once the row's pair is known. In a row that
-//                               fits in L2 the second read and write cost nothing.
+//   naive   3 reads + 1 write   max; sum of e^(x - max); e^(x - max) / sum
+//   online  2 reads + 1 write   pair (m, d) of the row in one step; e^(x - m) / d
+//   block   2 reads + 2 writes  e^(x - max of its block) is kept in y and rescaled
+//                               once the row's pair is known
 //
-// The loops are plain; `omp simd` lets the compiler reorder the reductions, and
-// nothing else about the arithmetic is relaxed: NaN, infinities and denormals
-// behave as IEEE says.
+// Naive and online take the exponential of an element twice, block takes it once.
+// Block's second read and write are of what it has just written: they cost little
+// where a row of y fits in L2.
+//
+// The loops are plain. `omp simd` says that their iterations may run side by side, and
+// nothing about the arithmetic is relaxed: NaN, infinities and denormals stay IEEE's.
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -24,266 +24,264 @@
 
 #include "launch.h"
 
-#if defined(__SSE2__)
-#include <xmmintrin.h>
-#endif
-#if defined(__linux__)
-#include <unistd.h>
-#endif
-
-// One source, several instruction sets: the loader picks the best clone that the
-// machine can run. Elsewhere the compiler's target is all there is (NEON on Arm).
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12
-#define FOR_EACH_ISA __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define FOR_EACH_ISA
-#endif
-
-// A clone's loops are vectorised for its instruction set only if they stand in it.
-#if defined(__GNUC__)
-#define INLINE inline __attribute__((always_inline))
-#else
-#define INLINE inline
-#endif
-
+// GCC otherwise keeps the branch of `exp_2p32`, and with it a scalar loop; nobody here
+// traps floating-point exceptions. Clang has this by default. (OpenMP is the build's
+// affair: without it the loops are slow and at::parallel_for runs on one thread.)
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-trapping-math")
 #endif
+
+// One text, several instruction sets: the loader takes the best clone the machine
+// can run. Elsewhere the compiler's target decides (on 64-bit Arm: NEON).
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && __GNUC__ >= 12
+#define CLONE_PER_ISA __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define CLONE_PER_ISA
+#endif
+
+// A loop is compiled for a clone's instruction set only if it stands in the clone,
+// and a function called from a loop keeps it from being vectorised.
+#if defined(__GNUC__)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define ALWAYS_INLINE inline
+#endif
+
 namespace online_softmax {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+// ---- the exponential
 
-// ---------------------------------------------------------------- exponential
-
-INLINE float from_bits(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-INLINE uint32_t to_bits(float value) {
+ALWAYS_INLINE uint32_t bits_of(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof bits);
   return bits;
 }
 
-// 2^24 * e^x for x <= 0. 
-INLINE float scaled_exp(float x) {
-  float t = x * 1.44269504f;
-  t = t < -150.0f ? -150.0f : t;  // NaN passes
-  const uint32_t shifted = to_bits(t + 12582912.0f);
-  const int32_t n = static_cast<int32_t>(shifted - 0x4b400000u);
-  const float f = t - static_cast<float>(n);
-#if DEG == 6
+ALWAYS_INLINE float float_of(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// 2^32 e^x for x <= 0. The factor keeps what would be a denormal a normal number; it
+// cancels when a row is divided by its sum, and only there, once, is the result rounded
+// to a denormal. Below -104, e^x is less than half the least denormal: zero. NaN gives
+// NaN. With FMA the result is off by 1 ulp near 0 and by 3 at -20, where an ulp is 1e-9
+// of one at the row's maximum.
+ALWAYS_INLINE float exp_2p32(float x) {
+  // x log2(e) = n + f, n an integer and |f| <= 1/2: added to 1.5 * 2^23, a float is
+  // rounded to an integer, which is then in the low bits.
+  constexpr float kLog2e = 1.44269504f;
+  constexpr float kRounder = 12582912.0f;
+  const uint32_t rounded = bits_of(x * kLog2e + kRounder);
+  const int32_t n = static_cast<int32_t>(rounded - 0x4b400000u);
+  const float f = x * kLog2e - static_cast<float>(n);
+
+  // 2^f: the polynomial of least relative error on [-1/2, 1/2] that is 1 at 0.
   float p = 1.535336341e-04f;
   p = p * f + 1.339887385e-03f;
   p = p * f + 9.618436918e-03f;
   p = p * f + 5.550332367e-02f;
   p = p * f + 2.402264774e-01f;
   p = p * f + 6.931471825e-01f;
-#else
-  float p = 1.326472731e-03f;
-  p = p * f + 9.671512991e-03f;
-  p = p * f + 5.550733581e-02f;
-  p = p * f + 2.402224243e-01f;
-  p = p * f + 6.931470037e-01f;
-#endif
   p = p * f + 1.0f;
-  return p * from_bits((shifted << 23) + ((127u + 24u) << 23));
+
+  const float power = float_of((rounded << 23) + ((127u + 32u) << 23));  // 2^(n + 32)
+  return x < -104.0f ? 0.0f : p * power;
 }
 
-// ---------------------------------------------------------------- blocks
+// ---- what is done to a block
 
-#ifndef BLOCK
-#define BLOCK 4096
-#endif
-constexpr int64_t kBlock = BLOCK;
+// Long rows ask for short blocks: the pass over a block that takes its maximum waits
+// for memory, the pass that takes its exponentials does not, and while it runs the
+// machine fetches ahead about this far (4 KiB).
+constexpr int64_t kBlock = 1024;
 
+// A max of -inf stands for "no element yet": as a reference it would give
+// -inf - -inf = NaN, so 0 takes its place and e^(-inf - 0) = 0 comes out.
+ALWAYS_INLINE float reference(float m) {
+  return m == -std::numeric_limits<float>::infinity() ? 0.0f : m;
+}
+
+ALWAYS_INLINE float max_of(const float* x, int64_t n) {
+  float m = -std::numeric_limits<float>::infinity();
+#pragma omp simd reduction(max : m)
+  for (int64_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;  // passes over NaN; the sum will not
+  return m;
+}
+
+// A sum runs in this many lanes, whatever the instruction set, and the lanes are added
+// as a tree: a term goes through few additions, so little is lost to their rounding.
+constexpr int64_t kLanes = 64;
+
+template <int64_t n>
+ALWAYS_INLINE float sum_of_lanes(float* lane) {
+  if constexpr (n == 1) {
+    return lane[0];
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n / 2; ++i) lane[i] += lane[i + n / 2];
+    return sum_of_lanes<n / 2>(lane);
+  }
+}
+
+template <bool keep>
+ALWAYS_INLINE void add_exp(const float* x, float* y, int64_t n, float m, float* lane) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float e = exp_2p32(x[i] - m);
+    if (keep) y[i] = e;
+    lane[i] += e;
+  }
+}
+
+// The sum of 2^32 e^(x - m), whose terms `keep` leaves in y.
+template <bool keep>
+ALWAYS_INLINE float sum_exp(const float* x, float* y, int64_t n, float m) {
+  float lane[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) add_exp<keep>(x + i, y + i, kLanes, m, lane);
+  add_exp<keep>(x + i, y + i, n - i, m, lane);
+  return sum_of_lanes<kLanes>(lane);
+}
+
+ALWAYS_INLINE void write_exp(const float* x, float* y, int64_t n, float m, float inverse) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = exp_2p32(x[i] - m) * inverse;
+}
+
+// Two factors, not their product: that may underflow where the result does not.
+ALWAYS_INLINE void rescale(float* y, int64_t n, float factor, float inverse) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = y[i] * factor * inverse;
+}
+
+// ---- pairs
+
+// The maximum of some elements and 2^32 times the sum of their e^(x - m).
 struct Pair {
   float m;
   float d;
 };
 
-INLINE float max_of(const float* x, int64_t n) {
-  float m = -kInfinity;
-#pragma omp simd reduction(max : m)
-  for (int64_t i = 0; i < n; ++i) m = x[i] > m ? x[i] : m;
-  return m;
-}
-
-INLINE float finite(float m) { return m == -kInfinity ? 0.0f : m; }
-
-#ifdef PREFETCH
-#define CHUNK 256
-#define FETCH for (int64_t k = 0; k < CHUNK; k += 16) __builtin_prefetch(x + n + c + k, 0, 2);
-#endif
-
-INLINE float sum_exp(const float* x, int64_t n, float m) {
+// The pair of a row from its blocks' pairs, in the order of the blocks whoever
+// computed them: the result does not depend on the number of threads.
+ALWAYS_INLINE Pair combine(const Pair* pairs, int64_t n) {
+  if (n == 1) return pairs[0];
+  float m = pairs[0].m;
+  for (int64_t i = 1; i < n; ++i) m = pairs[i].m > m ? pairs[i].m : m;
   float d = 0;
-#ifdef PREFETCH
-  for (int64_t c = 0; c < n; c += CHUNK) {
-    FETCH
-    const int64_t e = std::min<int64_t>(c + CHUNK, n);
-#pragma omp simd reduction(+ : d)
-    for (int64_t i = c; i < e; ++i) d += scaled_exp(x[i] - m);
-  }
-#else
-#pragma omp simd reduction(+ : d)
-  for (int64_t i = 0; i < n; ++i) d += scaled_exp(x[i] - m);
-#endif
-  return d;
-}
-
-INLINE float store_exp(const float* x, float* y, int64_t n, float m) {
-  float d = 0;
-#ifdef PREFETCH
-  for (int64_t c = 0; c < n; c += CHUNK) {
-    FETCH
-    const int64_t e = std::min<int64_t>(c + CHUNK, n);
-#pragma omp simd reduction(+ : d)
-    for (int64_t i = c; i < e; ++i) {
-      const float v = scaled_exp(x[i] - m);
-      y[i] = v;
-      d += v;
-    }
-  }
-#else
 #pragma omp simd reduction(+ : d)
   for (int64_t i = 0; i < n; ++i) {
-    const float e = scaled_exp(x[i] - m);
-    y[i] = e;
-    d += e;
+    d += pairs[i].d * (exp_2p32(pairs[i].m - reference(m)) * 0x1p-32f);
   }
-#endif
-  return d;
+  return {m, d};
 }
 
-INLINE void put(const float* e, float* y, int64_t n, float factor, bool stream) {
-#if defined(__SSE2__)
-  if (stream) {
-    const __m128 f = _mm_set1_ps(factor);
-    for (int64_t i = 0; i < n; i += 16) {
-      _mm_stream_ps(y + i, _mm_mul_ps(_mm_loadu_ps(e + i), f));
-      _mm_stream_ps(y + i + 4, _mm_mul_ps(_mm_loadu_ps(e + i + 4), f));
-      _mm_stream_ps(y + i + 8, _mm_mul_ps(_mm_loadu_ps(e + i + 8), f));
-      _mm_stream_ps(y + i + 12, _mm_mul_ps(_mm_loadu_ps(e + i + 12), f));
-    }
-    return;
-  }
-#endif
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = e[i] * factor;
-}
+// ---- the rungs
 
-struct Job {
-  Algorithm algorithm;
+struct Work {
+  Algorithm rung;
   const float* x;
   float* y;
   int64_t cols;
-  bool stream;
+  int64_t blocks;  // in a row
+  int steps;       // of the rung; the row's pair is combined after each but the last
 };
 
-INLINE void phase_of(const Job& job, int phase, int64_t row, int64_t block, Pair* pair, Pair total, float* hold) {
-  const int64_t begin = block * kBlock;
-  const int64_t n = std::min(kBlock, job.cols - begin);
-  const float* x = job.x + row * job.cols + begin;
-  float* y = job.y + row * job.cols + begin;
-  const bool last = phase == (job.algorithm == Algorithm::naive ? 2 : 1);
-  if (!last) {
-    switch (job.algorithm) {
-      case Algorithm::naive:
-        if (phase == 0) *pair = {max_of(x, n), 0};
-        else *pair = {total.m, sum_exp(x, n, finite(total.m))};
-        break;
-      case Algorithm::online:
-        pair->m = max_of(x, n);
-        pair->d = sum_exp(x, n, finite(pair->m));
-        break;
-      default:
-        pair->m = max_of(x, n);
-        pair->d = store_exp(x, hold ? hold + begin : y, n, finite(pair->m));
+// One step on one block. `pair` is the block's own, kept between the steps; `row` is
+// the row's. A row of -inf has d = 0, and 0 * (1 / 0) makes it the NaN that it is.
+ALWAYS_INLINE void step_on_block(const Work& work, int step, int64_t row_index, int64_t block,
+                                 Pair& pair, Pair row) {
+  const int64_t n = std::min(kBlock, work.cols - block * kBlock);
+  const float* x = work.x + row_index * work.cols + block * kBlock;
+  float* y = work.y + row_index * work.cols + block * kBlock;
+  const bool last = step == work.steps - 1;
+
+  if (work.rung == Algorithm::block) {
+    if (!last) {
+      pair.m = max_of(x, n);
+      pair.d = sum_exp<true>(x, y, n, reference(pair.m));
+    } else {
+      // The exponential is 2^32 in a row of one block, and a short row is done sooner without.
+      const float factor = work.blocks == 1 ? 0x1p32f : exp_2p32(pair.m - reference(row.m));
+      rescale(y, n, factor, 0x1p-32f / row.d);
     }
-    return;
-  }
-  const float inv = total.m == -kInfinity ? NAN : 1.0f / total.d;
-  if (job.algorithm == Algorithm::block) {
-    const float f = pair->m == total.m ? inv : scaled_exp(pair->m - finite(total.m)) * 0x1p-24f * inv;
-    put(hold ? hold + begin : y, y, n, f, job.stream);
+  } else if (last) {
+    write_exp(x, y, n, reference(row.m), 1.0f / row.d);
+  } else if (work.rung == Algorithm::online) {
+    pair.m = max_of(x, n);
+    pair.d = sum_exp<false>(x, y, n, reference(pair.m));
+  } else if (step == 0) {
+    pair.m = max_of(x, n);
+    pair.d = 0;
   } else {
-#ifdef DIRECT
-    if (!job.stream) {
-    const float m = finite(total.m);
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = scaled_exp(x[i] - m) * inv;
-    return;
-    }
-#endif
-    alignas(64) float e[kBlock];
-    store_exp(x, e, n, finite(total.m));
-    put(e, y, n, inv, job.stream);
+    pair.m = row.m;
+    pair.d = sum_exp<false>(x, y, n, reference(row.m));
   }
 }
 
-INLINE Pair fold(const Pair* pairs, int64_t n) {
-  Pair total = pairs[0];
-  for (int64_t i = 1; i < n; ++i) {
-    const Pair p = pairs[i];
-    const float m = p.m > total.m ? p.m : total.m;
-    total.d = total.d * scaled_exp(total.m - finite(m)) * 0x1p-24f + p.d * scaled_exp(p.m - finite(m)) * 0x1p-24f;
-    total.m = m;
-  }
-  return total;
-}
-
-FOR_EACH_ISA void rows_of(const Job& job, int64_t first, int64_t last, Pair* pairs, float* hold) {
-  const int64_t blocks = (job.cols + kBlock - 1) / kBlock;
-  const int phases = job.algorithm == Algorithm::naive ? 3 : 2;
-  for (int64_t row = first; row < last; ++row) {
+// Rows [begin, end), each with all its steps: a row that fits in a cache is read from
+// memory once. `pairs` holds one row's.
+CLONE_PER_ISA void whole_rows(const Work& work, int64_t begin, int64_t end, Pair* pairs) {
+  for (int64_t row = begin; row < end; ++row) {
     Pair total{};
-    for (int phase = 0; phase < phases; ++phase) {
-      for (int64_t b = 0; b < blocks; ++b) phase_of(job, phase, row, b, &pairs[b], total, hold);
-      if (phase + 1 < phases) total = fold(pairs, blocks);
+    for (int step = 0; step < work.steps; ++step) {
+      for (int64_t b = 0; b < work.blocks; ++b) step_on_block(work, step, row, b, pairs[b], total);
+      total = combine(pairs, work.blocks);
     }
   }
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
 }
 
-FOR_EACH_ISA void blocks_of(const Job& job, int phase, int64_t row, int64_t first, int64_t last, Pair* pairs, Pair total) {
-  for (int64_t b = first; b < last; ++b) phase_of(job, phase, row, b, &pairs[b], total, nullptr);
-#if defined(__SSE2__)
-  _mm_sfence();
-#endif
+// One step on blocks [begin, end), counted from the first block of row `first_row`.
+// `pairs` holds those of all the rows from there on; `totals`, a pair a row.
+CLONE_PER_ISA void one_step(const Work& work, int step, int64_t first_row, int64_t begin,
+                            int64_t end, Pair* pairs, const Pair* totals) {
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t row = i / work.blocks;
+    step_on_block(work, step, first_row + row, i % work.blocks, pairs[i], totals[row]);
+  }
 }
-FOR_EACH_ISA Pair fold_of(const Pair* pairs, int64_t n) { return fold(pairs, n); }
+
+CLONE_PER_ISA void combine_rows(const Work& work, int64_t rows, const Pair* pairs, Pair* totals) {
+  for (int64_t row = 0; row < rows; ++row)
+    totals[row] = combine(pairs + row * work.blocks, work.blocks);
+}
 
 }  // namespace
 
-int g_stream = -1, g_hold = 1;
-
 void softmax_cpu(Algorithm algorithm, const float* x, float* y, int64_t rows, int64_t cols) {
-  const int64_t threads = at::get_num_threads();
-  const int64_t blocks = (cols + kBlock - 1) / kBlock;
+  // Block is the fastest at every shape measured, up to 2^26 columns: arithmetic bounds
+  // the rows that caches hold, and it takes half the exponentials of the other two; in
+  // longer rows that saves more than its second walk over y costs.
   if (algorithm == Algorithm::automatic) algorithm = Algorithm::block;
-  bool stream = g_stream >= 0 ? g_stream : rows * cols * 8 > (32 << 20);
-  stream = stream && cols % 16 == 0 && reinterpret_cast<uintptr_t>(y) % 64 == 0;
-  const Job job{algorithm, x, y, cols, stream};
-  const int64_t whole = blocks == 1 ? rows : rows - rows % threads;
-  at::parallel_for(0, whole, std::max<int64_t>(1, 32768 / cols), [&](int64_t a, int64_t b) {
-    std::vector<Pair> pairs(blocks);
-    std::vector<float> hold(g_hold && algorithm == Algorithm::block ? cols : 0);
-    rows_of(job, a, b, pairs.data(), hold.empty() ? nullptr : hold.data());
-  });
-  const int phases = job.algorithm == Algorithm::naive ? 3 : 2;
-  std::vector<Pair> pairs(blocks);
-  for (int64_t row = whole; row < rows; ++row) {
-    Pair total{};
-    for (int phase = 0; phase < phases; ++phase) {
-      at::parallel_for(0, blocks, 8, [&](int64_t a, int64_t b) { blocks_of(job, phase, row, a, b, pairs.data(), total); });
-      if (phase + 1 < phases) total = fold_of(pairs.data(), blocks);
-    }
+  const int64_t blocks = (cols + kBlock - 1) / kBlock;
+  const Work work{algorithm, x, y, cols, blocks, algorithm == Algorithm::naive ? 3 : 2};
+
+  // The elements that are worth a thread, and those from which a row is worth several.
+  constexpr int64_t kGrain = 32768;
+  constexpr int64_t kLongRow = 2 * kGrain;
+
+  // Every thread takes as many whole rows as every other ...
+  const int64_t left_over = cols < kLongRow ? 0 : rows % at::get_num_threads();
+  const int64_t shared_out = rows - left_over;
+  at::parallel_for(0, shared_out, std::max<int64_t>(1, kGrain / cols),
+                   [&](int64_t begin, int64_t end) {
+                     std::vector<Pair> pairs(blocks);
+                     whole_rows(work, begin, end, pairs.data());
+                   });
+
+  // ... and long rows that are too few for that are split: all threads do one step on
+  // them, a share of the blocks each, then the next step.
+  if (left_over == 0) return;
+  std::vector<Pair> pairs(left_over * blocks);
+  std::vector<Pair> totals(left_over);
+  for (int step = 0; step < work.steps; ++step) {
+    at::parallel_for(0, left_over * blocks, kGrain / kBlock, [&](int64_t begin, int64_t end) {
+      one_step(work, step, shared_out, begin, end, pairs.data(), totals.data());
+    });
+    combine_rows(work, left_over, pairs.data(), totals.data());
   }
 }
 

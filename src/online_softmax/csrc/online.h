@@ -13,19 +13,20 @@ namespace online_softmax {
 template <typename T, int kThreads>
 __global__ void __launch_bounds__(kThreads)
     online_kernel(const T* x, T* y, int64_t rows, int64_t cols) {
-  __shared__ Pair<T> scratch[kThreads / kSmallestWave];
+  using Value = Real<T>;
+  __shared__ Pair<Value> scratch[2][kThreads / kSmallestWave];
+  int turn = 0;
 
   for (int64_t index = blockIdx.x; index < rows; index += gridDim.x) {
     const Row<T> row(x, y, index, cols);
 
-    auto p = Pair<T>::identity();
-    row.each([&](const auto& values) { p = update(p, values); });
-    p = block_reduce(p, Pair<T>::identity(), scratch,
-                     [](Pair<T> a, Pair<T> b) { return combine(a, b); });
+    auto p = Pair<Value>::identity();
+    row.each(0, row.vectors, true, [&](const auto& values) { p = update(p, values); });
+    p = reduce_block_pairs<kThreads>(p, scratch[turn ^= 1]);
 
-    const T s = shift(p.m);
-    const T scale = 1 / p.d;
-    row.map([&](T value) { return weight(value, s) * scale; });
+    const Value s = shift(p.m);
+    const Value scale = 1 / p.d;
+    row.map(0, row.vectors, true, [&](Value value) { return weight(value, s) * scale; });
   }
 }
 

@@ -19,7 +19,7 @@ namespace online_softmax {
 namespace {
 
 using at::Tensor;
-using Dtype = std::optional<at::ScalarType>;
+using OptionalType = std::optional<at::ScalarType>;
 
 struct Name {
   const char* text;
@@ -27,13 +27,14 @@ struct Name {
 };
 
 // What each device serves, in the order of the ladder.
-constexpr std::array kCpuAlgorithms{Name{"auto", Algorithm::automatic},
-                                    Name{"naive", Algorithm::naive},
-                                    Name{"online", Algorithm::online},
-                                    Name{"block", Algorithm::block}};
-constexpr std::array kGpuAlgorithms{Name{"auto", Algorithm::automatic},
-                                    Name{"naive", Algorithm::naive},
-                                    Name{"online", Algorithm::online}};
+constexpr std::array kCpuAlgorithms{
+    Name{"auto", Algorithm::automatic}, Name{"naive", Algorithm::naive},
+    Name{"online", Algorithm::online}, Name{"block", Algorithm::block}};
+constexpr std::array kGpuAlgorithms{
+    Name{"auto", Algorithm::automatic}, Name{"naive", Algorithm::naive},
+    Name{"online", Algorithm::online},  Name{"warp", Algorithm::warp},
+    Name{"block", Algorithm::block},    Name{"split", Algorithm::split},
+    Name{"gang", Algorithm::gang}};
 
 template <size_t N>
 std::string join(const std::array<Name, N>& names) {
@@ -58,16 +59,27 @@ std::string algorithms(std::string_view device) {
                     "torch calls its GPUs cuda too)");
 }
 
+std::optional<Dtype> served_dtype(const c10::Device& device, at::ScalarType type) {
+  if (type == at::kFloat) return Dtype::float32;
+  if (device.is_cpu()) return std::nullopt;
+  if (type == at::kHalf) return Dtype::float16;
+  if (type == at::kBFloat16) return Dtype::bfloat16;
+  if (type == at::kDouble) return Dtype::float64;
+  return std::nullopt;
+}
+
 // The tensor to work on: of the dtype asked for, checked, contiguous.
-Tensor checked_input(const Tensor& self, int64_t dim, Dtype dtype) {
+Tensor checked_input(const Tensor& self, int64_t dim, OptionalType dtype) {
   TORCH_CHECK_TYPE(self.layout() == at::kStrided, "online_softmax: layout ", self.layout(),
                    "; accepted: torch.strided");
   const int64_t wrapped = at::maybe_wrap_dim(dim, self.dim(), /*wrap_scalar=*/true);
-  TORCH_CHECK_VALUE(self.dim() == 0 || wrapped == self.dim() - 1, "online_softmax: dim=", dim,
-                    " of a ", self.dim(), "-D tensor; accepted: the last dimension, -1");
+  TORCH_CHECK_VALUE(self.dim() == 0 || wrapped == self.dim() - 1,
+                    "online_softmax: dim=", std::to_string(dim), " of a ",
+                    std::to_string(self.dim()), "-D tensor; accepted: the last dimension, -1");
   const at::ScalarType type = dtype.value_or(self.scalar_type());
-  TORCH_CHECK_TYPE(type == at::kFloat, "online_softmax: dtype ", type,
-                   "; accepted: Float (torch.float32)");
+  TORCH_CHECK_TYPE(served_dtype(self.device(), type), "online_softmax: dtype ", type, " on ",
+                   self.device(),
+                   "; accepted: ", self.is_cpu() ? "Float" : "Float, Half, BFloat16, Double");
   return self.to(type).contiguous();
 }
 
@@ -76,28 +88,37 @@ struct Matrix {
 
   explicit Matrix(const Tensor& x)
       : cols(x.dim() == 0 ? 1 : x.size(-1)), rows(cols == 0 ? 0 : x.numel() / cols) {}
+
+  std::string text() const { return std::to_string(rows) + " x " + std::to_string(cols); }
 };
 
 void run_cpu(const Tensor& x, Tensor& y, std::string_view algorithm) {
   const Algorithm chosen = parse(algorithm, kCpuAlgorithms, at::kCPU);
   const Matrix size(x);
   if (x.numel() == 0) return;
-  softmax_cpu(chosen, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), size.rows,
-              size.cols);
+  softmax_cpu(chosen, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(), size.rows, size.cols);
 }
 
 #ifdef ONLINE_SOFTMAX_GPU
 void run_gpu(const Tensor& x, Tensor& y, std::string_view algorithm) {
-  const Algorithm chosen = parse(algorithm, kGpuAlgorithms, at::kCUDA);
+  const Algorithm asked = parse(algorithm, kGpuAlgorithms, at::kCUDA);
   const Matrix size(x);
   if (x.numel() == 0) return;
   const c10::DeviceGuard guard(x.device());
+  const Problem problem{size.rows, size.cols, *served_dtype(x.device(), x.scalar_type()),
+                        x.const_data_ptr() == y.const_data_ptr()};
+  const Plan plan = plan_gpu(asked, problem);
+  TORCH_CHECK_VALUE(plan.algorithm != Algorithm::automatic, "online_softmax: algorithm='",
+                    algorithm, "' cannot serve ", size.text(), " of ", x.scalar_type(), "; ",
+                    plan.reason);
+  Tensor workspace;
+  if (plan.workspace > 0) workspace = at::empty({plan.workspace}, x.options().dtype(at::kByte));
   const c10::impl::VirtualGuardImpl device(x.device().type());
-  void* stream = device.getStream(x.device()).native_handle();
-  const int error = softmax_gpu(chosen, x.const_data_ptr<float>(), y.mutable_data_ptr<float>(),
-                                size.rows, size.cols, stream);
-  TORCH_CHECK(error == 0, "online_softmax: launch of '", algorithm, "' for ", size.rows, " x ",
-              size.cols, " failed: ", gpu_error(error));
+  const int error = softmax_gpu(plan, problem, x.const_data_ptr(), y.mutable_data_ptr(),
+                                workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
+                                device.getStream(x.device()).native_handle());
+  TORCH_CHECK(error == 0, "online_softmax: launch of '", algorithm, "' for ", size.text(),
+              " failed: ", gpu_error(error));
 }
 #endif
 
@@ -106,7 +127,7 @@ void run_meta(const Tensor&, Tensor&, std::string_view) {}
 using Run = void (*)(const Tensor& x, Tensor& y, std::string_view algorithm);
 
 template <Run run>
-Tensor softmax(const Tensor& self, int64_t dim, Dtype dtype, std::string_view algorithm) {
+Tensor softmax(const Tensor& self, int64_t dim, OptionalType dtype, std::string_view algorithm) {
   const Tensor x = checked_input(self, dim, dtype);
   Tensor y = at::empty(x.sizes(), x.options());
   run(x, y, algorithm);
@@ -114,7 +135,7 @@ Tensor softmax(const Tensor& self, int64_t dim, Dtype dtype, std::string_view al
 }
 
 template <Run run>
-Tensor& softmax_out(const Tensor& self, int64_t dim, Dtype dtype, std::string_view algorithm,
+Tensor& softmax_out(const Tensor& self, int64_t dim, OptionalType dtype, std::string_view algorithm,
                     Tensor& out) {
   const Tensor x = checked_input(self, dim, dtype);
   TORCH_CHECK_VALUE(out.device() == x.device(), "online_softmax: out is on ", out.device(),
@@ -134,17 +155,18 @@ Tensor& softmax_out(const Tensor& self, int64_t dim, Dtype dtype, std::string_vi
   return out;
 }
 
-Tensor call(const Tensor& self, int64_t dim, Dtype dtype, std::string_view algorithm) {
-  static const auto op = c10::Dispatcher::singleton()
-                             .findSchemaOrThrow("online_softmax::softmax", "")
-                             .typed<Tensor(const Tensor&, int64_t, Dtype, std::string_view)>();
+Tensor call(const Tensor& self, int64_t dim, OptionalType dtype, std::string_view algorithm) {
+  static const auto op =
+      c10::Dispatcher::singleton()
+          .findSchemaOrThrow("online_softmax::softmax", "")
+          .typed<Tensor(const Tensor&, int64_t, OptionalType, std::string_view)>();
   const at::AutoDispatchBelowADInplaceOrView below;
   return op.call(self, dim, dtype, algorithm);
 }
 
 struct Differentiable : torch::autograd::Function<Differentiable> {
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& self, int64_t dim,
-                        Dtype dtype, std::string_view algorithm) {
+                        OptionalType dtype, std::string_view algorithm) {
     const Tensor y = call(self, dim, dtype, algorithm);
     context->save_for_backward({y});
     context->saved_data["dim"] = dim;
@@ -157,18 +179,20 @@ struct Differentiable : torch::autograd::Function<Differentiable> {
                                                  torch::autograd::variable_list gradients) {
     const Tensor y = context->get_saved_variables()[0];
     const auto type = static_cast<at::ScalarType>(context->saved_data["input_type"].toInt());
-    const Tensor dx = at::_softmax_backward_data(gradients[0], y,
-                                                 context->saved_data["dim"].toInt(), y.scalar_type());
+    const Tensor dx = at::_softmax_backward_data(
+        gradients[0], y, context->saved_data["dim"].toInt(), y.scalar_type());
     return {dx.to(type), Tensor(), Tensor(), Tensor()};
   }
 };
 
-Tensor softmax_autograd(const Tensor& self, int64_t dim, Dtype dtype, std::string_view algorithm) {
-  if (!at::GradMode::is_enabled() || !self.requires_grad()) return call(self, dim, dtype, algorithm);
+Tensor softmax_autograd(const Tensor& self, int64_t dim, OptionalType dtype,
+                        std::string_view algorithm) {
+  if (!at::GradMode::is_enabled() || !self.requires_grad())
+    return call(self, dim, dtype, algorithm);
   return Differentiable::apply(self, dim, dtype, algorithm);
 }
 
-Tensor& softmax_out_autograd(const Tensor& self, int64_t dim, Dtype dtype,
+Tensor& softmax_out_autograd(const Tensor& self, int64_t dim, OptionalType dtype,
                              std::string_view algorithm, Tensor& out) {
   TORCH_CHECK(!at::GradMode::is_enabled() || !(self.requires_grad() || out.requires_grad()),
               "online_softmax: out= has no gradient, but an argument requires one; call it under "
@@ -176,7 +200,7 @@ Tensor& softmax_out_autograd(const Tensor& self, int64_t dim, Dtype dtype,
   static const auto op =
       c10::Dispatcher::singleton()
           .findSchemaOrThrow("online_softmax::softmax", "out")
-          .typed<Tensor&(const Tensor&, int64_t, Dtype, std::string_view, Tensor&)>();
+          .typed<Tensor&(const Tensor&, int64_t, OptionalType, std::string_view, Tensor&)>();
   const at::AutoDispatchBelowADInplaceOrView below;
   return op.call(self, dim, dtype, algorithm, out);
 }

@@ -1,34 +1,195 @@
-// The GPU launchers: raw pointers in, an error code out. AMD compilers take this file as it
+// The GPU launchers: raw pointers in, an error code out. AMD's compiler takes this file as it
 // is; softmax.cu hands it to NVIDIA's.
 #include <hip/hip_runtime.h>
 
 #include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
 
+#include "block.h"
+#include "dispatch.h"
+#include "gang.h"
 #include "launch.h"
 #include "naive.h"
 #include "online.h"
+#include "split.h"
+#include "warp.h"
 
 namespace online_softmax {
 namespace {
 
-constexpr int kThreads = 512;
+// Some milliseconds of polling: far beyond any wait in ordinary running.
+constexpr GangOptions kGangOptions{4096, 0};
 
-// HIP requires gridDim·blockDim < 2^32 in a dimension; the kernels stride over further rows.
-unsigned grid(int64_t rows) { return static_cast<unsigned>(std::min<int64_t>(rows, 1 << 20)); }
+constexpr const auto& kGang = kGangShapes[kSharedMemoryIsLarge];
+
+Device current_device() {
+  constexpr int kMostDevices = 64;
+  static std::array<Device, kMostDevices> known;
+  static std::array<std::once_flag, kMostDevices> asked;
+  int index = 0;
+  (void)hipGetDevice(&index);
+  index = std::min(index, kMostDevices - 1);
+  std::call_once(asked[index], [&] {
+    hipDeviceProp_t properties;
+    (void)hipGetDeviceProperties(&properties, index);
+    known[index] = {properties.multiProcessorCount, kSharedMemoryIsLarge};
+  });
+  return known[index];
+}
+
+// HIP requires gridDim · blockDim < 2^32 in a dimension. Most kernels stride over what is left.
+constexpr int64_t kMostBlocks = 1 << 21;
+dim3 grid(int64_t blocks) { return dim3(static_cast<unsigned>(std::min(blocks, kMostBlocks))); }
+
+struct Launch {
+  const Plan& plan;
+  const Problem& problem;
+  const void* x;
+  void* y;
+  void* workspace;
+  hipStream_t stream;
+};
+
+template <typename T>
+hipError_t walk(const Launch& l) {
+  const auto kernel = l.plan.algorithm == Algorithm::naive ? naive_kernel<T, kWalkThreads>
+                                                           : online_kernel<T, kWalkThreads>;
+  hipLaunchKernelGGL(kernel, grid(l.problem.rows), dim3(kWalkThreads), 0, l.stream,
+                     static_cast<const T*>(l.x), static_cast<T*>(l.y), l.problem.rows,
+                     l.problem.cols);
+  return hipGetLastError();
+}
+
+template <typename T, int kShape>
+hipError_t warp(const Launch& l) {
+  constexpr WarpShape shape = kWarpShapes[kShape];
+  hipLaunchKernelGGL((warp_kernel<T, kWarpThreads, shape.lanes, shape.registers>),
+                     grid(ceil_div(l.problem.rows, kWarpThreads / shape.lanes)), dim3(kWarpThreads),
+                     0, l.stream, static_cast<const T*>(l.x), static_cast<T*>(l.y), l.problem.rows,
+                     l.problem.cols);
+  return hipGetLastError();
+}
+
+template <typename T, int kShape>
+hipError_t block(const Launch& l) {
+  constexpr BlockShape shape = kBlockShapes[kShape];
+  hipLaunchKernelGGL((block_kernel<T, shape.threads, shape.registers, shape.blocks_per_unit>),
+                     grid(l.problem.rows), dim3(shape.threads), 0, l.stream,
+                     static_cast<const T*>(l.x), static_cast<T*>(l.y), l.problem.rows,
+                     l.problem.cols);
+  return hipGetLastError();
+}
+
+template <typename T>
+hipError_t split(const Launch& l) {
+  const dim3 blocks = grid(l.problem.rows * l.plan.ranks);
+  const auto* x = static_cast<const T*>(l.x);
+  auto* pairs = static_cast<Pair<float>*>(l.workspace);
+  hipLaunchKernelGGL((split_reduce_kernel<T, kWalkThreads>), blocks, dim3(kWalkThreads), 0,
+                     l.stream, x, static_cast<T*>(l.y), l.problem.rows, l.problem.cols,
+                     l.plan.ranks, l.plan.slice_vectors, pairs);
+  if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
+  hipLaunchKernelGGL((split_write_kernel<T, kWalkThreads>), blocks, dim3(kWalkThreads), 0, l.stream,
+                     x, static_cast<T*>(l.y), l.problem.rows, l.problem.cols, l.plan.ranks,
+                     l.plan.slice_vectors, pairs);
+  return hipGetLastError();
+}
+
+template <typename T, int kShape>
+hipError_t gang(const Launch& l) {
+  constexpr GangShape shape = kGang[kShape];
+  constexpr auto kernel =
+      gang_kernel<T, shape.threads, shape.registers, shape.shared, shape.blocks_per_unit>;
+  if constexpr (shape.shared > 0) {
+    static const hipError_t allowed =
+        hipFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                            hipFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes());
+    if (allowed != hipSuccess) return allowed;
+  }
+  const hipError_t zeroed = hipMemsetAsync(l.workspace, 0, l.plan.workspace, l.stream);
+  if (zeroed != hipSuccess) return zeroed;
+  // A launch takes as many rows as its grid may have blocks.
+  const int64_t rows = std::max<int64_t>(1, kMostBlocks / l.plan.ranks);
+  const auto* x = static_cast<const T*>(l.x);
+  auto* y = static_cast<T*>(l.y);
+  auto* fallbacks = static_cast<Word*>(l.workspace);
+  for (int64_t first = 0; first < l.problem.rows; first += rows) {
+    const int64_t blocks = std::min(rows, l.problem.rows - first) * l.plan.ranks;
+    hipLaunchKernelGGL(kernel, dim3(static_cast<unsigned>(blocks)), dim3(shape.threads),
+                       shape.shared_bytes(), l.stream, x + first * l.problem.cols,
+                       y + first * l.problem.cols, l.problem.cols, l.plan.ranks,
+                       static_cast<int>(l.plan.slice_vectors), fallbacks + 1 + first * l.plan.ranks,
+                       fallbacks, kGangOptions);
+    if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
+  }
+  return hipSuccess;
+}
+
+// Calls the instance for a shape that is known only at run time.
+template <template <int> class Instance, int... kShapes>
+hipError_t for_shape(const Launch& l, std::integer_sequence<int, kShapes...>) {
+  hipError_t error = hipSuccess;
+  (void)((l.plan.shape == kShapes && (error = Instance<kShapes>::run(l), true)) || ...);
+  return error;
+}
+
+template <typename T>
+struct Of {
+  template <int kShape>
+  struct Warp {
+    static hipError_t run(const Launch& l) { return warp<T, kShape>(l); }
+  };
+  template <int kShape>
+  struct Block {
+    static hipError_t run(const Launch& l) { return block<T, kShape>(l); }
+  };
+  template <int kShape>
+  struct Gang {
+    static hipError_t run(const Launch& l) { return gang<T, kShape>(l); }
+  };
+};
+
+template <size_t N>
+using Shapes = std::make_integer_sequence<int, static_cast<int>(N)>;
+
+template <typename T>
+hipError_t launch(const Launch& l) {
+  switch (l.plan.algorithm) {
+    case Algorithm::warp:
+      return for_shape<Of<T>::template Warp>(l, Shapes<std::size(kWarpShapes)>());
+    case Algorithm::block:
+      return for_shape<Of<T>::template Block>(l, Shapes<std::size(kBlockShapes)>());
+    case Algorithm::gang:
+      return for_shape<Of<T>::template Gang>(l, Shapes<std::size(kGang)>());
+    case Algorithm::split:
+      return split<T>(l);
+    default:
+      return walk<T>(l);
+  }
+}
 
 }  // namespace
 
-int softmax_gpu(Algorithm algorithm, const float* x, float* y, int64_t rows, int64_t cols,
+Plan plan_gpu(Algorithm algorithm, const Problem& problem) {
+  return choose(algorithm, problem, current_device());
+}
+
+int softmax_gpu(const Plan& plan, const Problem& problem, const void* x, void* y, void* workspace,
                 void* stream) {
-  const auto on = static_cast<hipStream_t>(stream);
-  if (algorithm == Algorithm::naive) {
-    hipLaunchKernelGGL((naive_kernel<float, kThreads>), dim3(grid(rows)), dim3(kThreads), 0, on, x,
-                       y, rows, cols);
-  } else {
-    hipLaunchKernelGGL((online_kernel<float, kThreads>), dim3(grid(rows)), dim3(kThreads), 0, on,
-                       x, y, rows, cols);
+  const Launch l{plan, problem, x, y, workspace, static_cast<hipStream_t>(stream)};
+  switch (problem.dtype) {
+    case Dtype::float32:
+      return launch<float>(l);
+    case Dtype::float16:
+      return launch<Half>(l);
+    case Dtype::bfloat16:
+      return launch<Bfloat16>(l);
+    case Dtype::float64:
+      return walk<double>(l);
   }
-  return hipGetLastError();
+  return hipSuccess;
 }
 
 const char* gpu_error(int code) { return hipGetErrorString(static_cast<hipError_t>(code)); }

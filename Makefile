@@ -1,0 +1,49 @@
+# make reproduce   measure this machine and write the paper (results/<device>/paper.pdf)
+# make test        run the tests
+# Both set up what they need first; see README.md.
+
+CONFIG ?= config/experiment.yaml
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+.PHONY: reproduce smoke test lint format lock setup clean distclean
+
+reproduce:
+	@scripts/setup --tex
+	@snakemake --configfile $(CONFIG)
+
+smoke:
+	@$(MAKE) --no-print-directory reproduce CONFIG=config/smoke.yaml
+
+test: setup
+	@python -m pytest
+
+setup:
+	@scripts/setup
+
+NATIVE = $(shell git ls-files 'src/**/*.h' 'src/**/*.hip' 'src/**/*.cpp' 'src/**/*.cu')
+
+lint: setup
+	ruff check .
+	ruff format --check .
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+	clang-format --dry-run --Werror $(NATIVE)
+
+format: setup
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow
+	clang-format -i $(NATIVE)
+
+# Writes requirements.txt anew from requirements.in; needs uv.
+lock:
+	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
+	  --no-annotate requirements.in -o requirements.txt
+
+clean:
+	rm -rf results/* build .snakemake
+
+distclean: clean
+	rm -rf .venv .venv.new .pytest_cache .ruff_cache src/*.egg-info
+	rm -f src/online_softmax/*.so src/online_softmax/build.json
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

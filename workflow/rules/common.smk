@@ -1,0 +1,119 @@
+"""What the rules share: the checked configuration, the device, and where files lie."""
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from glob import glob
+from pathlib import Path
+from subprocess import PIPE, run
+
+# `python` in a rule is the interpreter that runs Snakemake, and it finds the sources.
+os.environ.update(
+    PATH=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]),
+    PYTHONPATH="src",
+)
+sys.path.insert(0, "src")
+# torch chooses its threads itself, as it does wherever else it runs.
+shell.prefix("unset OMP_NUM_THREADS MKL_NUM_THREADS; ")
+
+from experiment import InputError  # noqa: E402
+from experiment import config as declared  # noqa: E402
+
+
+def checked(config):
+    """The configuration with its defaults; a bad one ends the run with its problems alone."""
+    try:
+        return declared.check(config)
+    except InputError as error:
+        sys.exit(str(error))
+
+
+def this_device():
+    """The device that `auto` means here: the operator decides, so it is built if it is missing."""
+    ask = "from experiment.environment import device_name; print(device_name())"
+    if not glob("src/online_softmax/_C*.so"):
+        print(
+            "building the operator, which decides what device: auto means",
+            file=sys.stderr,
+        )
+        run(
+            [sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"],
+            check=True,
+        )
+    return run(
+        [sys.executable, "-c", ask], check=True, text=True, stdout=PIPE
+    ).stdout.strip()
+
+
+config = checked(config)
+ROOT = config["results"]
+DEVICE = this_device() if config["device"] == "auto" else config["device"]
+FIGURES = ["bandwidth", "speedup", "traffic"]
+TABLES = ["environment", "units", "shapes", "errors", "claims", "published", "artifact"]
+OPERATOR = ["src/online_softmax/__init__.py", "src/online_softmax/ops.py"]
+CSRC = [
+    path
+    for path in glob("src/online_softmax/csrc/**", recursive=True)
+    if Path(path).is_file()
+]
+PAPER = ["paper.pdf"] if shutil.which("latexmk") and shutil.which("pdflatex") else []
+
+if not PAPER:
+    print(
+        "paper.pdf is left out: it needs latexmk and pdflatex (on Debian and Ubuntu the packages"
+        " latexmk, texlive-latex-recommended, texlive-latex-extra, texlive-fonts-recommended).",
+        file=sys.stderr,
+    )
+
+
+def result(name):
+    """A file in the results folder of a device, the wildcard `device`."""
+    return f"{ROOT}/{{device}}/{name}"
+
+
+def here(*names):
+    """These files in the results folder of the device at hand."""
+    return expand(result("{name}"), name=names, device=DEVICE)
+
+
+def code(*modules):
+    """The sources of these modules: a shell rule tracks only its own text."""
+    return [f"src/experiment/{name}.py" for name in modules]
+
+
+def schema(*names):
+    """The schemas that these CSVs are written by."""
+    return [f"workflow/schemas/{name}.schema.yaml" for name in names]
+
+
+def entries(device):
+    """The declared shapes of a device: id -> entry."""
+    found = declared.entries(config, device)
+    return {declared.entry_id(entry): entry for entry in found}
+
+
+def entry_json(wildcards):
+    """One declared shape, as a rule's parameter: editing it reruns its own part alone."""
+    return json.dumps(entries(wildcards.device)[wildcards.entry], sort_keys=True)
+
+
+def parts(kind, suffix="csv"):
+    """An input function: this kind of part for every declared shape of the device."""
+    path = result(f"parts/{kind}/{{entry}}.{suffix}")
+    return lambda wildcards: expand(
+        path, device=wildcards.device, entry=entries(wildcards.device)
+    )
+
+
+def same_configuration():
+    """Options that give a second Snakemake the configuration of this one."""
+    files = [os.path.relpath(path) for path in workflow.configfiles]
+    values = [
+        f"{key}={json.dumps(value)}"
+        for key, value in workflow.config_settings.config.items()
+    ]
+    return shlex.join(
+        ["--configfile", *files, *(["--config", *values] if values else [])]
+    )

@@ -1,0 +1,74 @@
+# Every number of the paper: macros in values.tex, and one file a table.
+rule write_tex:
+    input:
+        OPERATOR,
+        code("tex", "views", "tables"),
+        environment=result("environment.json"),
+        benchmark=result("benchmark.csv"),
+        samples=result("samples.csv"),
+        verify=result("verify.csv"),
+        claims=result("claims.csv"),
+        published="reference/published.csv",
+        seconds=parts("seconds", "txt"),
+    output:
+        result("tex/values.tex"),
+        [result(f"tex/tables/{name}.tex") for name in TABLES],
+    log:
+        result("logs/tex.log"),
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).parent,
+    shell:
+        "python -m experiment.tex --environment {input.environment} --benchmark {input.benchmark}"
+        " --samples {input.samples} --verify {input.verify} --claims {input.claims}"
+        " --published {input.published} --seconds {input.seconds} --out {params.folder}"
+        " > {log} 2>&1"
+
+
+# latexmk works in the folder of the generated files, where it finds them by their short names.
+rule typeset_paper:
+    input:
+        "paper/paper.tex",
+        "paper/artifact.tex",
+        "paper/references.bib",
+        rules.write_tex.output,
+        rules.draw_figures.output.pdf,
+    output:
+        report(
+            result("paper.pdf"),
+            caption="../report/paper.rst",
+            category="1. Answer",
+        ),
+    log:
+        result("logs/paper.log"),
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        folder=lambda wildcards, output: Path(output[0]).with_name("tex"),
+    shell:
+        'export TEXINPUTS="$PWD/paper:" BIBINPUTS="$PWD/paper:"'
+        " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error paper.tex)"
+        " > {log} 2>&1 && mv {params.folder}/paper.pdf {output}"
+
+
+# A second Snakemake that makes nothing: it reads the records of what this one has made so far.
+rule render_report:
+    input:
+        "workflow/report/workflow.rst",
+        rules.build.output,
+        rules.write_summary.output,
+        rules.draw_figures.output,
+        [result(name) for name in PAPER],
+    output:
+        result("report.html"),
+    log:
+        result("logs/report.log"),
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        targets=lambda wildcards, input: input[1:],
+        configuration=same_configuration(),
+    shell:
+        "python -m snakemake {params.targets} --report {output} --nolock {params.configuration}"
+        " > {log} 2>&1"

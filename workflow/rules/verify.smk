@@ -1,0 +1,68 @@
+VERIFY = (
+    OPERATOR
+    + code("verify", "inputs", "reference", "peers", "tables")
+    + schema("verify")
+)
+
+
+# Before any timing: a wrong kernel should cost no benchmark.
+rule verify_shape:
+    input:
+        f"{ROOT}/build.json",
+        VERIFY,
+    output:
+        result("parts/verify/{entry}.csv"),
+    log:
+        result("logs/verify/{entry}.log"),
+    priority: 10
+    conda:
+        "../envs/experiment.yaml"
+    threads: workflow.cores
+    resources:
+        gpu=1,
+    params:
+        entry=entry_json,
+        seed=config["seed"],
+    shell:
+        "python -m experiment.verify --entry {params.entry:q} --device {wildcards.device}"
+        " --seed {params.seed} --out {output} > {log} 2>&1"
+
+
+rule verify_cases:
+    input:
+        f"{ROOT}/build.json",
+        VERIFY,
+    output:
+        result("parts/verify/cases.csv"),
+    log:
+        result("logs/verify/cases.log"),
+    priority: 10
+    conda:
+        "../envs/experiment.yaml"
+    threads: workflow.cores
+    resources:
+        gpu=1,
+    params:
+        seed=config["seed"],
+    shell:
+        "python -m experiment.verify --cases --device {wildcards.device} --seed {params.seed}"
+        " --out {output} > {log} 2>&1"
+
+
+rule verify_all:
+    input:
+        parts=parts("verify"),
+        cases=result("parts/verify/cases.csv"),
+    output:
+        report(
+            result("verify.csv"),
+            caption="../report/verify.rst",
+            category="3. Record",
+        ),
+    log:
+        result("logs/verify.log"),
+    conda:
+        "../envs/experiment.yaml"
+    shell:
+        "python -m experiment.verify --merge {input.parts} {input.cases} --out {output}"
+        " > {log} 2>&1"
