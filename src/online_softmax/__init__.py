@@ -4,9 +4,18 @@ from online_softmax.ops import (
     UNITS,
     algorithms,
     build_info,
+    explain,
     naive_forward,
     online_forward,
     softmax,
 )
 
-__all__ = ["UNITS", "algorithms", "build_info", "naive_forward", "online_forward", "softmax"]
+__all__ = [
+    "UNITS",
+    "algorithms",
+    "build_info",
+    "explain",
+    "naive_forward",
+    "online_forward",
+    "softmax",
+]

@@ -89,6 +89,11 @@ def algorithms(device: torch.device | str) -> tuple[str, ...]:
     return tuple(torch.ops.online_softmax.algorithms(torch.device(device).type).split(", "))
 
 
+def explain(x: Tensor, dim: int = -1) -> str:
+    """Which algorithm "auto" takes for this tensor, and why. Raises as `softmax` does."""
+    return torch.ops.online_softmax.explain(x, dim)
+
+
 def build_info() -> dict:
     """What the library was built with: backend, compilers, flags, torch, and its file name."""
     facts = json.loads((_PACKAGE / "build.json").read_text())

@@ -171,12 +171,11 @@ ALWAYS_INLINE Pair combine(const Pair* pairs, int64_t n) {
   if (n == 1) return pairs[0];
   float m = pairs[0].m;
   for (int64_t i = 1; i < n; ++i) m = pairs[i].m > m ? pairs[i].m : m;
-  float d = 0;
-#pragma omp simd reduction(+ : d)
+  double d = 0;  // a row may have thousands of blocks; their roundings would add up
   for (int64_t i = 0; i < n; ++i) {
     d += pairs[i].d * (exp_2p32(pairs[i].m - reference(m)) * 0x1p-32f);
   }
-  return {m, d};
+  return {m, static_cast<float>(d)};
 }
 
 // ---- the rungs

@@ -117,22 +117,28 @@ inline Plan split_plan(const Problem& p, const Device& device, const char* reaso
           p.rows * ranks * 8};
 }
 
+// A gang without a look at whether the device can hold it.
+inline Plan any_gang_plan(const Problem& p, const Device& device, const char* reason) {
+  const int shape = p.cols <= kLongestRegisterGang ? 0 : 1;
+  const int64_t vectors = std::max<int64_t>(1, row_vectors(p));
+  // At least as many blocks as the row needs; for few rows, more, until every unit has one.
+  const int64_t needed = ceil_div(vectors, kGangShapes[device.shared_is_large][shape].vectors());
+  const int64_t spread = std::min(device.units / p.rows, vectors / kSmallestSlice);
+  const int64_t ranks = std::max(needed, spread);
+  return {Algorithm::gang,         reason, shape, static_cast<int>(ranks), ceil_div(vectors, ranks),
+          (p.rows * ranks + 1) * 8};
+}
+
 inline Plan gang_plan(const Problem& p, const Device& device, const char* reason) {
   if (p.dtype == Dtype::float64 || p.in_place) {
     return refused("gang serves float32, float16 and bfloat16 with an output apart from the input");
   }
-  const auto& shapes = kGangShapes[device.shared_is_large];
-  const int shape = p.cols <= kLongestRegisterGang ? 0 : 1;
-  const int64_t vectors = std::max<int64_t>(1, row_vectors(p));
-  // At least as many blocks as the row needs; for few rows, more, until every unit has one.
-  const int64_t spread = std::min(device.units / p.rows, vectors / kSmallestSlice);
-  const int64_t ranks = std::max(ceil_div(vectors, shapes[shape].vectors()), spread);
-  const int64_t resident = int64_t{device.units} * shapes[shape].blocks_per_unit;
-  if (ranks > resident / 2) {
+  const Plan plan = any_gang_plan(p, device, reason);
+  const GangShape& shape = kGangShapes[device.shared_is_large][plan.shape];
+  if (plan.ranks > device.units * shape.blocks_per_unit / 2) {
     return refused("gang serves rows of which the device holds two at once");
   }
-  return {Algorithm::gang,         reason, shape, static_cast<int>(ranks), ceil_div(vectors, ranks),
-          (p.rows * ranks + 1) * 8};
+  return plan;
 }
 
 // What a request for `algorithm` becomes.

@@ -30,10 +30,18 @@ struct Plan {
   int ranks;              // blocks a row
   int64_t slice_vectors;  // 16-byte vectors of a row a block
   int64_t workspace;      // bytes
+
+  // gang only. Some milliseconds of polling before a block helps: far beyond any wait in
+  // ordinary running.
+  int patience = 4096;
+  int late_every = 0;  // for tests: every so many blocks dawdle before they publish
 };
 
 // GPU (softmax.hip), on the current device.
 Plan plan_gpu(Algorithm algorithm, const Problem& problem);
+
+// For tests: a gang whatever its size, even one that the device cannot hold at once.
+Plan plan_any_gang(const Problem& problem);
 
 // Enqueues the plan on `stream`. Returns 0, or the runtime's error code.
 int softmax_gpu(const Plan& plan, const Problem& problem, const void* x, void* y, void* workspace,

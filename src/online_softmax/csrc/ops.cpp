@@ -100,27 +100,73 @@ void run_cpu(const Tensor& x, Tensor& y, std::string_view algorithm) {
 }
 
 #ifdef ONLINE_SOFTMAX_GPU
-void run_gpu(const Tensor& x, Tensor& y, std::string_view algorithm) {
-  const Algorithm asked = parse(algorithm, kGpuAlgorithms, at::kCUDA);
+Problem describe(const Tensor& x, const Tensor& y) {
   const Matrix size(x);
-  if (x.numel() == 0) return;
-  const c10::DeviceGuard guard(x.device());
-  const Problem problem{size.rows, size.cols, *served_dtype(x.device(), x.scalar_type()),
-                        x.const_data_ptr() == y.const_data_ptr()};
-  const Plan plan = plan_gpu(asked, problem);
-  TORCH_CHECK_VALUE(plan.algorithm != Algorithm::automatic, "online_softmax: algorithm='",
-                    algorithm, "' cannot serve ", size.text(), " of ", x.scalar_type(), "; ",
-                    plan.reason);
+  return {size.rows, size.cols, *served_dtype(x.device(), x.scalar_type()),
+          x.const_data_ptr() == y.const_data_ptr()};
+}
+
+// Runs the plan on the current stream; returns the memory that it borrowed.
+Tensor enqueue(const Plan& plan, const Problem& problem, const Tensor& x, Tensor& y) {
   Tensor workspace;
   if (plan.workspace > 0) workspace = at::empty({plan.workspace}, x.options().dtype(at::kByte));
   const c10::impl::VirtualGuardImpl device(x.device().type());
   const int error = softmax_gpu(plan, problem, x.const_data_ptr(), y.mutable_data_ptr(),
                                 workspace.defined() ? workspace.mutable_data_ptr() : nullptr,
                                 device.getStream(x.device()).native_handle());
-  TORCH_CHECK(error == 0, "online_softmax: launch of '", algorithm, "' for ", size.text(),
+  TORCH_CHECK(error == 0, "online_softmax: the launch for ", Matrix(x).text(),
               " failed: ", gpu_error(error));
+  return workspace;
+}
+
+void run_gpu(const Tensor& x, Tensor& y, std::string_view algorithm) {
+  const Algorithm asked = parse(algorithm, kGpuAlgorithms, at::kCUDA);
+  if (x.numel() == 0) return;
+  const c10::DeviceGuard guard(x.device());
+  const Problem problem = describe(x, y);
+  const Plan plan = plan_gpu(asked, problem);
+  TORCH_CHECK_VALUE(plan.algorithm != Algorithm::automatic, "online_softmax: algorithm='",
+                    algorithm, "' cannot serve ", Matrix(x).text(), " of ", x.scalar_type(), "; ",
+                    plan.reason);
+  enqueue(plan, problem, x, y);
+}
+
+// gang with its patience and its stragglers set, and the number of slices that were helped.
+std::tuple<Tensor, Tensor> gang_trial(const Tensor& x, int64_t patience, int64_t late_every) {
+  const c10::DeviceGuard guard(x.device());
+  Tensor y = at::empty(x.sizes(), x.options());
+  const Problem problem = describe(x, y);
+  Plan plan = plan_any_gang(problem);
+  plan.patience = static_cast<int>(patience);
+  plan.late_every = static_cast<int>(late_every);
+  return {y, enqueue(plan, problem, x, y).narrow(0, 0, sizeof(int64_t)).view(at::kLong)};
+}
+
+const char* name_of(Algorithm algorithm) {
+  for (const Name& name : kGpuAlgorithms) {
+    if (name.algorithm == algorithm) return name.text;
+  }
+  return "none";
+}
+
+std::string explain_gpu(const Tensor& self, int64_t dim) {
+  const Tensor x = checked_input(self, dim, std::nullopt);
+  if (x.numel() == 0) return "none: the tensor is empty";
+  const c10::DeviceGuard guard(x.device());
+  Problem problem = describe(x, x);
+  problem.in_place = false;
+  const Plan plan = plan_gpu(Algorithm::automatic, problem);
+  return std::string(name_of(plan.algorithm)) + ": " + plan.reason + " (" + Matrix(x).text() +
+         ", blocks a row: " + std::to_string(plan.ranks) + ")";
 }
 #endif
+
+std::string explain_cpu(const Tensor& self, int64_t dim) {
+  const Tensor x = checked_input(self, dim, std::nullopt);
+  if (x.numel() == 0) return "none: the tensor is empty";
+  return "block: one exponential an element, the fastest on CPUs at every shape (" +
+         Matrix(x).text() + ")";
+}
 
 void run_meta(const Tensor&, Tensor&, std::string_view) {}
 
@@ -214,17 +260,22 @@ TORCH_LIBRARY(online_softmax, library) {
       "softmax.out(Tensor self, int dim, ScalarType? dtype=None, str algorithm=\"auto\", *, "
       "Tensor(a!) out) -> Tensor(a!)");
   library.def("algorithms(str device) -> str", algorithms);
+  library.def("explain(Tensor self, int dim) -> str");
+  library.def("gang_trial(Tensor x, int patience, int late_every) -> (Tensor, Tensor)");
 }
 
 TORCH_LIBRARY_IMPL(online_softmax, CPU, library) {
   library.impl("softmax", softmax<run_cpu>);
   library.impl("softmax.out", softmax_out<run_cpu>);
+  library.impl("explain", explain_cpu);
 }
 
 #ifdef ONLINE_SOFTMAX_GPU
 TORCH_LIBRARY_IMPL(online_softmax, CUDA, library) {
   library.impl("softmax", softmax<run_gpu>);
   library.impl("softmax.out", softmax_out<run_gpu>);
+  library.impl("explain", explain_gpu);
+  library.impl("gang_trial", gang_trial);
 }
 #endif
 

@@ -19,9 +19,6 @@
 namespace online_softmax {
 namespace {
 
-// Some milliseconds of polling: far beyond any wait in ordinary running.
-constexpr GangOptions kGangOptions{4096, 0};
-
 constexpr const auto& kGang = kGangShapes[kSharedMemoryIsLarge];
 
 Device current_device() {
@@ -121,7 +118,7 @@ hipError_t gang(const Launch& l) {
                        shape.shared_bytes(), l.stream, x + first * l.problem.cols,
                        y + first * l.problem.cols, l.problem.cols, l.plan.ranks,
                        static_cast<int>(l.plan.slice_vectors), fallbacks + 1 + first * l.plan.ranks,
-                       fallbacks, kGangOptions);
+                       fallbacks, GangOptions{l.plan.patience, l.plan.late_every});
     if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
   }
   return hipSuccess;
@@ -174,6 +171,10 @@ hipError_t launch(const Launch& l) {
 
 Plan plan_gpu(Algorithm algorithm, const Problem& problem) {
   return choose(algorithm, problem, current_device());
+}
+
+Plan plan_any_gang(const Problem& problem) {
+  return any_gang_plan(problem, current_device(), "asked for");
 }
 
 int softmax_gpu(const Plan& plan, const Problem& problem, const void* x, void* y, void* workspace,
