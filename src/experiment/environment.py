@@ -208,10 +208,18 @@ def driver():
 
 
 def git():
-    """Commit and whether the working tree differs from it; both None outside a repository."""
+    """Commit and whether the working tree differs from it.
+
+    Outside a repository (in an image, on a machine that was sent the sources) the commit is what
+    ONLINE_SOFTMAX_COMMIT says, or None, and `dirty` is None.
+    """
     commit = output("git", "-C", str(ROOT), "rev-parse", "HEAD")
-    status = output("git", "-C", str(ROOT), "status", "--porcelain") if commit else None
-    return {"commit": commit, "dirty": None if status is None else bool(status)}
+    if commit is None:
+        return {"commit": os.environ.get("ONLINE_SOFTMAX_COMMIT"), "dirty": None}
+    return {
+        "commit": commit,
+        "dirty": bool(output("git", "-C", str(ROOT), "status", "--porcelain")),
+    }
 
 
 def output(*arguments):

@@ -105,7 +105,9 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
   auto slice = slice_of(own);
   slice.load();
   if (options.late_every > 0 && blockIdx.x % options.late_every == 0) {
-    for (int poll = 0; poll < 4 * options.patience; ++poll) look(mail + own);
+    // Until somebody has helped, but not for ever.
+    for (int poll = 0; poll < 64 * options.patience && look(mail + own) == 0; ++poll) {
+    }
   }
   publish_pair(own, slice.pair());
 
