@@ -7,9 +7,12 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 .PHONY: reproduce smoke test lint format lock setup clean distclean
 
+# One run at a time: flock does what Snakemake's own lock does, and lets go when a run is killed.
 reproduce:
 	@scripts/setup --tex
-	@snakemake --configfile $(CONFIG)
+	@flock --nonblock --conflict-exit-code 75 .snakemake.lock \
+	  snakemake --nolock --configfile $(CONFIG) || { status=$$?; [ $$status != 75 ] || \
+	  echo "another run is in progress in this folder; wait for it to end" >&2; exit $$status; }
 
 smoke:
 	@$(MAKE) --no-print-directory reproduce CONFIG=config/smoke.yaml
@@ -41,7 +44,8 @@ lock:
 	  --no-annotate requirements.in -o requirements.txt
 
 clean:
-	rm -rf results/* build .snakemake
+	git clean -fdxq results
+	rm -rf build .snakemake .snakemake.lock
 
 distclean: clean
 	rm -rf .venv .venv.new .pytest_cache .ruff_cache src/*.egg-info

@@ -72,3 +72,9 @@ rule render_report:
     shell:
         "python -m snakemake {params.targets} --report {output} --nolock {params.configuration}"
         " > {log} 2>&1"
+
+
+onsuccess:
+    summary = Path(here("summary.md")[0])
+    if summary.exists():
+        print(f"\n{summary.read_text().splitlines()[0]}\nThe rest: {summary}")
