@@ -2,7 +2,8 @@
 //
 // `kLanes` lanes share a slice. Each holds kInRegisters vectors in registers and kInShared in
 // shared memory, where only it reads them, so that no barrier is needed; and, where the slice
-// includes the row's edges, one element of each edge.
+// includes the row's edges, its share of their elements: one of each edge at most, unless the
+// lanes are very few.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -46,6 +47,7 @@ class Slice {
  public:
   static constexpr int kSize = Vector<T>::kSize;
   static constexpr int kVectors = kLanes * (kInRegisters + kInShared);
+  static constexpr int kEdge = (kSize - 1 + kLanes - 1) / kLanes;  // elements of an edge, a lane
   using Value = Real<T>;
 
   // `lane` of the slice [begin, end) of the row's body, at most kVectors long, and of the edges
@@ -119,14 +121,16 @@ class Slice {
       if (has(k)) store_vector(to + k * kLanes * kSize, result(held_[k]));
     }
     if (!edges_ || !row_.has_edges()) return;
-    if (has_head()) row_.y[lane_] = from_real<T>(weigh(head_) * scale);
-    if (has_tail()) row_.y_tail()[lane_] = from_real<T>(weigh(tail_) * scale);
+#pragma unroll
+    for (int e = 0; e < kEdge; ++e) {
+      const int at = lane_ + e * kLanes;
+      if (at < row_.head) row_.y[at] = from_real<T>(weigh(head_[e]) * scale);
+      if (at < row_.tail) row_.y_tail()[at] = from_real<T>(weigh(tail_[e]) * scale);
+    }
   }
 
  private:
   __device__ __forceinline__ bool has(int k) const { return k * kLanes < left_; }
-  __device__ __forceinline__ bool has_head() const { return edges_ && lane_ < row_.head; }
-  __device__ __forceinline__ bool has_tail() const { return edges_ && lane_ < row_.tail; }
 
   // The k-th vector of this lane, by whatever accesses its alignment allows.
   __device__ __forceinline__ Vector<T> gather(int k) const {
@@ -134,8 +138,12 @@ class Slice {
   }
 
   __device__ __forceinline__ void read_edges() {
-    head_ = has_head() ? to_real(row_.x[lane_]) : -Value(INFINITY);
-    tail_ = has_tail() ? to_real(row_.x_tail()[lane_]) : -Value(INFINITY);
+#pragma unroll
+    for (int e = 0; e < kEdge; ++e) {
+      const int at = lane_ + e * kLanes;
+      head_[e] = edges_ && at < row_.head ? to_real(row_.x[at]) : -Value(INFINITY);
+      tail_[e] = edges_ && at < row_.tail ? to_real(row_.x_tail()[at]) : -Value(INFINITY);
+    }
   }
 
   // Maximum first, then the sum against it: on chip a second look is free, and it saves the
@@ -147,7 +155,9 @@ class Slice {
     constexpr int kWidth = kLanes < kWave ? kLanes : kWave;
     constexpr int kUnrollShared = kUnroll == 1 ? 1 : 2;
     if constexpr (kInShared > 0) native_wait_for_copies();
-    Value m = fmax(head_, tail_);
+    Value m = -Value(INFINITY);
+#pragma unroll
+    for (int e = 0; e < kEdge; ++e) m = fmax(m, fmax(head_[e], tail_[e]));
 #pragma unroll kUnroll
     for (int k = 0; k < kInRegisters; ++k) m = fmax(m, first(k).largest());
 #pragma unroll kUnrollShared
@@ -155,7 +165,11 @@ class Slice {
     m = reduce<kWidth>(m, Larger());
 
     const Weights<T> weigh(shift(m));
-    Value d = edges_ && row_.has_edges() ? weigh(head_) + weigh(tail_) : 0;
+    Value d = 0;
+    if (edges_ && row_.has_edges()) {
+#pragma unroll
+      for (int e = 0; e < kEdge; ++e) d += weigh(head_[e]) + weigh(tail_[e]);
+    }
     const auto add = [&](const Vector<T>& v) {
       Value values[kSize];
       v.unpack(values);
@@ -183,7 +197,7 @@ class Slice {
   int left_;  // vectors from first_ to the slice's end
   Vector<T>* const shared_;
   Vector<T> held_[kInRegisters];
-  Value head_, tail_;
+  Value head_[kEdge], tail_[kEdge];
 };
 
 }  // namespace online_softmax
