@@ -23,7 +23,7 @@ test: setup
 setup:
 	@scripts/setup
 
-NATIVE = $(shell git ls-files 'src/**/*.h' 'src/**/*.hip' 'src/**/*.cpp' 'src/**/*.cu')
+NATIVE = $(shell git ls-files 'src/**/*.h' 'src/**/*.hip' 'src/**/*.cpp' 'src/**/*.cu' 'tests/host/*')
 
 lint: setup
 	ruff check .
