@@ -65,7 +65,7 @@ ONLINE_SOFTMAX_FUNCTION Pair<Real> combine(Pair<Real> a, Pair<Real> b) {
   const bool a_is_larger = a.m >= b.m;
   const Pair<Real> high = a_is_larger ? a : b;
   const Pair<Real> low = a_is_larger ? b : a;
-  return {high.m, fma(low.d, weight(low.m, shift(high.m)), high.d)};
+  return {high.m, std::fma(low.d, weight(low.m, shift(high.m)), high.d)};
 }
 
 }  // namespace online_softmax

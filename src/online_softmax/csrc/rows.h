@@ -55,7 +55,8 @@ struct Row {
   // body's vectors [begin, end) and, with `edges`, the edges.
   template <typename See>
   __device__ __forceinline__ void each(int64_t begin, int64_t end, bool edges, See see) const {
-#pragma unroll 4
+    constexpr int kUnroll = sizeof(T) == 8 ? 2 : 4;
+#pragma unroll kUnroll
     for (int64_t i = begin + thread_index(); i < end; i += blockDim.x) {
       Real<T> values[kSize];
       load(x_body(i)).unpack(values);

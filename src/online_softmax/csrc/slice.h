@@ -85,9 +85,12 @@ class Slice {
   }
 
   // The slice's pair over the wave's lanes, or over kLanes where they are fewer.
-  __device__ __forceinline__ Pair<Value> pair() const {
-    return pair_of<kInRegisters>([&](int k) { return held_[k]; },
-                                 [&](int k) { return shared_[k * kLanes]; });
+  __device__ __forceinline__ Pair<Value> pair() {
+    const auto first = [&](int k) {
+      held_[k].forget_unpacked();
+      return held_[k];
+    };
+    return pair_of<kInRegisters>(first, [&](int k) { return shared_[k * kLanes]; });
   }
 
   // The same pair, to the last bit, of a slice that was not loaded: read twice from memory.

@@ -29,7 +29,7 @@ Device current_device() {
   (void)hipGetDevice(&index);
   index = std::min(index, kMostDevices - 1);
   std::call_once(asked[index], [&] {
-    hipDeviceProp_t properties;
+    hipDeviceProp_t properties{};
     (void)hipGetDeviceProperties(&properties, index);
     known[index] = {properties.multiProcessorCount, kSharedMemoryIsLarge};
   });

@@ -1,0 +1,380 @@
+"""What AMD's compiler makes of the kernels, read from the machine code; no GPU needed.
+
+Every kernel of csrc/softmax.hip is compiled for each architecture, warnings as errors. Registers,
+shared memory (LDS), scratch, spills and wave size come from the code object's metadata; access
+widths, exponentials, barriers and the scope of gang's polling from its disassembly. The gates say
+what no kernel may have. Compiled, not run: nothing here is a measurement of a device.
+
+A column that needs a word:
+    kernel           rung<template parameters after the element type>
+    waves_per_simd   by registers and LDS, in whole blocks
+    load_bytes       the width that the accesses of the aligned path have: of as many of the
+    store_bytes      widest as that path needs (`accesses`), the narrowest
+    exps, barriers   instructions in the kernel's text, all paths together
+"""
+
+import argparse
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from experiment import CheckFailed, InputError, command, schema, tables
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/online_softmax/csrc/softmax.hip"
+CACHE = ROOT / ".cache/codeobjects"
+FLAGS = ["-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror"]
+DTYPES = {"float": "float32", "double": "float64", "Half": "float16", "Bfloat16": "bfloat16"}
+VECTOR_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Arch:
+    """Budgets of a compute unit, or on RDNA of a work-group processor: four SIMDs either way.
+
+    From LLVM's AMDGPU backend (IsaInfo in AMDGPUBaseInfo.cpp, SISchedule and the memory model
+    tables of "User Guide for AMDGPU Backend") and AMD's ISA documents for each family.
+    """
+
+    wave_size: int
+    vgprs: int  # vector registers of a SIMD, in each lane of a wave of wave_size
+    granule: int  # they are handed out in multiples of this
+    waves: int  # that a SIMD can hold
+    lds_bytes: int
+    poll: str  # what makes a load see other units' writes: agent scope in the memory model
+
+    SIMDS = 4
+
+
+KIB = 1024
+ARCHS = {
+    "gfx906": Arch(64, 256, 4, 10, 64 * KIB, r"\bglc\b"),
+    "gfx90a": Arch(64, 512, 8, 8, 64 * KIB, r"\bglc\b"),  # accumulation registers included
+    "gfx942": Arch(64, 512, 8, 8, 64 * KIB, r"\bsc1\b"),
+    "gfx950": Arch(64, 512, 8, 8, 160 * KIB, r"\bsc1\b"),
+    "gfx1030": Arch(32, 1024, 16, 16, 128 * KIB, r"\bglc dlc\b"),
+    "gfx1100": Arch(32, 1536, 24, 16, 128 * KIB, r"\bglc\b"),
+    "gfx1151": Arch(32, 1536, 24, 16, 128 * KIB, r"\bglc\b"),
+    "gfx1200": Arch(32, 1536, 24, 16, 128 * KIB, r"\bscope:SCOPE_DEV\b"),
+    "gfx1201": Arch(32, 1536, 24, 16, 128 * KIB, r"\bscope:SCOPE_DEV\b"),
+}
+
+# ------------------------------------------------------------------------------ the compiler
+
+
+class Toolchain:
+    """hipcc and the LLVM tools beside it, on this machine or in the root folder of another system.
+
+    Commands name files relative to the folder that they run in.
+    """
+
+    # In a mount namespace of its own, which ends with the command.
+    ENTER = (
+        'root=$0 work=$1; shift; mount --rbind /proc "$root/proc"'
+        ' && mount --rbind /dev "$root/dev" && mount --bind "$work" "$root/mnt"'
+        ' && exec chroot "$root" env --chdir=/mnt PATH=/usr/bin:/bin HIP_PLATFORM=amd "$@"'
+    )
+
+    def __init__(self, hipcc=None, root=None):
+        self.root = root and Path(root).resolve()
+        self.hipcc = hipcc or ("hipcc" if root else shutil.which("hipcc") or rocm_hipcc())
+        present = self.root / "usr/bin/hipcc" if root else self.hipcc and shutil.which(self.hipcc)
+        if not (present and Path(present).exists()):
+            asked = f"--root {root}" if root else f"--hipcc {hipcc}" if hipcc else "PATH"
+            raise InputError(
+                f"no hipcc in {asked}; install it (Debian: apt-get install hipcc) or make a folder"
+                " with scripts/rocm7-rootfs DIR and give --root DIR"
+            )
+
+    def run(self, *arguments, folder="."):
+        """Run a command in `folder`; raises CalledProcessError with what it said."""
+        if self.root:
+            user = [] if os.geteuid() == 0 else ["--map-root-user"]
+            enter = ["unshare", "--mount", *user, "sh", "-c", self.ENTER, self.root]
+            arguments = [*enter, Path(folder).resolve(), *arguments]
+        environment = os.environ | {"HIP_PLATFORM": "amd"}
+        return subprocess.run(
+            arguments, cwd=folder, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    @functools.cached_property
+    def version(self):
+        """The version of HIP and of the compiler under it."""
+        text = self.run(self.hipcc, "--version")
+        hip = re.search(r"HIP version: ([\d.]+)", text)
+        clang = re.search(r"clang version ([\d.]+)", text)
+        if not (hip and clang):
+            raise InputError(f"{self.hipcc} is not AMD's: it calls itself {text.strip()!r}")
+        return f"HIP {hip[1]}, clang {clang[1]}"
+
+    @functools.cached_property
+    def tools(self):
+        """The folder of the LLVM tools that belong to the compiler: …/lib/clang/<version>/../…"""
+        return Path(self.run(self.hipcc, "-print-resource-dir").strip()).parents[2] / "bin"
+
+    def llvm(self, tool, *arguments, folder="."):
+        return self.run(str(self.tools / tool), *arguments, folder=folder)
+
+    def compile(self, source, arch):
+        """The code object of `source`, from the cache where all that it depends on is the same."""
+        key = digest(source.parent, source.name, arch, self.version, *FLAGS)
+        made = CACHE / f"{source.stem}-{arch}-{key}.elf"
+        if made.exists():
+            return made
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            shutil.copytree(source.parent, Path(folder, "csrc"))
+            what = ["--genco", "--no-gpu-bundle-output", f"--offload-arch={arch}", *FLAGS]
+            try:
+                self.run(self.hipcc, *what, f"csrc/{source.name}", "-o", "k.elf", folder=folder)
+            except subprocess.CalledProcessError as error:
+                raise CheckFailed(
+                    f"{source.name} does not compile for {arch} ({self.version}):\n{error.stderr}"
+                ) from None
+            os.replace(Path(folder, "k.elf"), made)
+        return made
+
+    def knows(self, arch):
+        """Whether it compiles an empty kernel for `arch`."""
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "empty.hip").write_text("__attribute__((global)) void empty() {}\n")
+            what = ["--genco", f"--offload-arch={arch}", "empty.hip", "-o", "empty.elf"]
+            try:
+                self.run(self.hipcc, *what, folder=folder)
+            except subprocess.CalledProcessError:
+                return False
+        return True
+
+
+def rocm_hipcc():
+    """hipcc of a ROCm that is not on PATH, or None."""
+    path = Path(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin/hipcc")
+    return str(path) if path.exists() else None
+
+
+def digest(folder, *words):
+    """A hash of the words and of every file in the folder."""
+    found = hashlib.sha256("\0".join(words).encode())
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found.update(f"\0{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
+
+
+# -------------------------------------------------------------------------- what it contains
+
+
+@dataclass
+class Kernel:
+    """A kernel of a code object."""
+
+    arch: str
+    rung: str
+    dtype: str
+    parameters: list  # of the template, after the element type
+    metadata: dict
+    instructions: list  # texts
+    compiler: str
+
+    @property
+    def name(self):
+        return f"{self.rung}<{', '.join(map(str, self.parameters))}>"
+
+    def count(self, pattern):
+        return sum(bool(re.match(pattern, text)) for text in self.instructions)
+
+    def width(self, kind):
+        """Bytes of the narrowest of the `accesses` widest loads or stores; 0: it has fewer."""
+        widths = sorted(filter(None, (width(text, kind) for text in self.instructions)))
+        needed = accesses(self, kind)
+        return widths[-needed] if 0 < needed <= len(widths) else 0
+
+    def row(self):
+        """As a row of codeobjects.csv."""
+        blocks, waves = blocks_per_unit(self)
+        return {
+            "arch": self.arch,
+            "wave_size": self.metadata[".wavefront_size"],
+            "kernel": self.name,
+            "dtype": self.dtype,
+            "vgprs": self.metadata[".vgpr_count"],
+            "sgprs": self.metadata[".sgpr_count"],
+            "lds_bytes": self.metadata[".group_segment_fixed_size"],
+            "scratch_bytes": self.metadata[".private_segment_fixed_size"],
+            "vgpr_spills": self.metadata[".vgpr_spill_count"],
+            "sgpr_spills": self.metadata[".sgpr_spill_count"],
+            "waves_per_simd": blocks * waves // Arch.SIMDS,
+            "load_bytes": self.width("load"),
+            "store_bytes": self.width("store"),
+            "exps": self.count(r"v_(s_)?exp_f32"),
+            "barriers": self.count(r"s_barrier(_wait)?\b"),
+            "compiler": self.compiler,
+        }
+
+
+def kernels(toolchain, arch, source=SOURCE):
+    """Compile `source` for `arch` and read its kernels."""
+    made = toolchain.compile(source, arch)
+    notes = toolchain.llvm("llvm-readelf", "--notes", made.name, folder=made.parent)
+    found = yaml.safe_load(re.search(r"---\n(.*?)\n\.\.\.", notes, re.DOTALL)[1])
+    metadata = {entry[".name"]: entry for entry in found["amdhsa.kernels"]}
+    listing = toolchain.llvm(
+        "llvm-objdump", "-d", "--no-show-raw-insn", made.name, folder=made.parent
+    )
+    text = disassembly(listing)
+    plain = toolchain.llvm("llvm-cxxfilt", *metadata).splitlines()
+    return [
+        Kernel(arch, *signature(readable), metadata[name], text[name], toolchain.version)
+        for name, readable in zip(metadata, plain, strict=True)
+    ]
+
+
+def signature(readable):
+    """(rung, dtype, parameters) from a kernel's demangled name."""
+    found = re.match(r"void online_softmax::(\w+)_kernel<([^>]*)>\(", readable)
+    element, *parameters = found[2].split(", ")
+    return found[1], DTYPES[element.removeprefix("online_softmax::")], list(map(int, parameters))
+
+
+def disassembly(listing):
+    """Instructions by symbol, without addresses."""
+    found = {}
+    for line in listing.splitlines():
+        if symbol := re.match(r"[0-9a-f]+ <(.+)>:", line):
+            lines = found.setdefault(symbol[1], [])
+        elif line.startswith("\t"):
+            lines.append(line.partition("//")[0].strip())
+    return found
+
+
+#: Bytes by how a load or store is called: dwordx4 up to gfx10, b128 from gfx11.
+WIDTHS = {"dwordx4|b128": 16, "dwordx3|b96": 12, "dwordx2|b64": 8, "dword|b32": 4, "short|16": 2}
+
+
+def width(text, kind):
+    """The bytes that an instruction moves between a lane and device memory; None: not of `kind`."""
+    opcode = re.match(rf"(?:global|flat|buffer)_{kind}_(\w+)", text)
+    return opcode and next((n for name, n in WIDTHS.items() if re.search(name, opcode[1])), 1)
+
+
+def accesses(kernel, kind):
+    """How many 16-byte accesses the text of the aligned path needs at the least.
+
+    Rungs that hold a slice name its vectors in their parameters. The others walk: rows.h unrolls
+    a walk by 4, or by 2 where it writes or the elements are 8 bytes.
+    """
+    held = {"warp": 2, "block": 1, "gang": 1}
+    if kernel.rung in held:
+        return kernel.parameters[held[kernel.rung]]
+    each, map_ = 2 if kernel.dtype == "float64" else 4, 2
+    walks = {
+        "naive": (2 * each + map_, map_),
+        "online": (each + map_, map_),
+        "split_reduce": (each, 0),
+        "split_write": (map_, map_),
+    }
+    return walks[kernel.rung][kind == "store"]
+
+
+def blocks_per_unit(kernel):
+    """Blocks that a unit holds by the budgets of its arch, and the waves of each."""
+    arch, used = ARCHS[kernel.arch], kernel.metadata
+    waves = min(arch.waves, arch.vgprs // round_up(max(used[".vgpr_count"], 1), arch.granule))
+    if arch.wave_size == 64:  # gfx10 and later have scalar registers for all waves
+        waves = min(waves, 800 // round_up(used[".sgpr_count"], 16))
+    of_block = -(-used[".max_flat_workgroup_size"] // arch.wave_size)
+    by_lds = arch.lds_bytes // max(used[".group_segment_fixed_size"], 1)
+    return min(waves * arch.SIMDS // of_block, by_lds), of_block
+
+
+def round_up(number, granule):
+    return -(-number // granule) * granule
+
+
+# ------------------------------------------------------------------------------------- gates
+
+
+def violations(kernel):
+    """A sentence for everything in a kernel that no kernel may have."""
+    row, arch = kernel.row(), ARCHS[kernel.arch]
+    who = f"{kernel.arch}, {kernel.name}, {kernel.dtype}"
+    for what in ("vgpr_spills", "sgpr_spills", "scratch_bytes"):
+        if row[what]:
+            yield f"{who}: {what} is {row[what]}; expected 0"
+    if row["wave_size"] != arch.wave_size:
+        yield f"{who}: compiled for waves of {row['wave_size']}; expected {arch.wave_size}"
+    for kind in ("load", "store"):
+        bytes_, needed = row[f"{kind}_bytes"], accesses(kernel, kind)
+        if needed and bytes_ != VECTOR_BYTES:
+            yield (
+                f"{who}: {kind}_bytes is {bytes_}; expected {needed} or more {kind}s"
+                f" of {VECTOR_BYTES} bytes"
+            )
+    if kernel.rung in ("block", "gang"):
+        # dispatch.h gives gang rows of up to half the blocks that its shapes name for the device.
+        blocks, named = blocks_per_unit(kernel)[0], kernel.parameters[-1]
+        if 2 * blocks < named:
+            yield f"{who}: a unit holds {blocks} blocks; expected half of {named} or more"
+    if kernel.rung == "gang":
+        polls = [text for text in kernel.instructions if width(text, "load") == 8]
+        seeing = [text for text in polls if re.search(arch.poll, text)]
+        # One in the wait, one that opens it, one in the test aid that is late on purpose.
+        if len(seeing) < 3:
+            yield f"{who}: {len(seeing)} polls match {arch.poll!r} of {polls}; expected 3 or more"
+
+
+# ------------------------------------------------------------------------------- the command
+
+
+def chosen_archs(toolchain, asked):
+    """The archs asked for, or all that the compiler knows; says which it does not."""
+    for arch in asked or []:
+        if arch not in ARCHS:
+            raise InputError(f"unknown arch {arch!r}{schema.choices(arch, list(ARCHS))}")
+    known = [arch for arch in asked or ARCHS if toolchain.knows(arch)]
+    missing = [arch for arch in asked or ARCHS if arch not in known]
+    if asked and missing:
+        raise InputError(f"this hipcc ({toolchain.version}) knows no {', '.join(missing)}")
+    if missing:
+        print(
+            f"this hipcc ({toolchain.version}) knows no {', '.join(missing)}: left out",
+            file=sys.stderr,
+        )
+    return known
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        prog="python -m experiment.codeobjects", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--arch", nargs="+", help=f"of {', '.join(ARCHS)}; default: all")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--hipcc", help="the compiler; default: from PATH or ROCM_PATH")
+    where.add_argument("--root", help="a folder made by scripts/rocm7-rootfs")
+    parser.add_argument("--gate", action="store_true", help="fail if a kernel breaks a rule")
+    parser.add_argument("--out", required=True, help="the CSV to write")
+    options = parser.parse_args(arguments)
+    toolchain = Toolchain(options.hipcc, options.root)
+    archs = chosen_archs(toolchain, options.arch)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        by_arch = pool.map(lambda arch: kernels(toolchain, arch), archs)
+        found = [kernel for kernels_ in by_arch for kernel in kernels_]
+    found.sort(key=lambda kernel: (archs.index(kernel.arch), kernel.name, kernel.dtype))
+    rows = tables.frame([kernel.row() for kernel in found], "codeobjects")
+    tables.write(rows, options.out, "codeobjects")
+    broken = [sentence for kernel in found for sentence in violations(kernel)]
+    if options.gate and broken:
+        raise CheckFailed("\n".join(broken))
+
+
+if __name__ == "__main__":
+    command(main)

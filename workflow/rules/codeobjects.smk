@@ -1,0 +1,19 @@
+# What AMD's compiler makes of the kernels; it needs the compiler and no GPU, and no device's
+# results depend on it. ROCM7_ROOT names a folder made by scripts/rocm7-rootfs, whose compiler
+# knows every arch; else hipcc from PATH serves the archs that it knows.
+rule codeobjects:
+    input:
+        CSRC,
+        code("codeobjects", "tables"),
+        schema("codeobjects"),
+    output:
+        f"{ROOT}/codeobjects.csv",
+    log:
+        f"{ROOT}/logs/codeobjects.log",
+    conda:
+        "../envs/experiment.yaml"
+    threads: workflow.cores
+    params:
+        root=["--root", os.environ["ROCM7_ROOT"]] if "ROCM7_ROOT" in os.environ else [],
+    shell:
+        "python -m experiment.codeobjects {params.root:q} --gate --out {output} > {log} 2>&1"
