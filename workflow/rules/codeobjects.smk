@@ -13,7 +13,6 @@ rule codeobjects:
     conda:
         "../envs/experiment.yaml"
     threads: workflow.cores
-    params:
-        root=["--root", os.environ["ROCM7_ROOT"]] if "ROCM7_ROOT" in os.environ else [],
     shell:
-        "python -m experiment.codeobjects {params.root:q} --gate --out {output} > {log} 2>&1"
+        'python -m experiment.codeobjects ${{ROCM7_ROOT:+--root "$ROCM7_ROOT"}} --gate'
+        " --out {output} > {log} 2>&1"
