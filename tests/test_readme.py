@@ -45,5 +45,8 @@ def test_the_table_is_that_of_the_reference(medians):
 
 def test_files_it_names_exist():
     for target in re.findall(r"\]\(([^)]+)\)", README):
-        if "://" not in target:
+        if target.startswith("#"):
+            headings = re.findall(r"^#+ (.+)$", README, re.MULTILINE)
+            assert target[1:] in [heading.lower().replace(" ", "-") for heading in headings]
+        elif "://" not in target:
             assert (ROOT / target).exists(), target
