@@ -131,7 +131,7 @@ def snakemake(folder, *arguments, tex=True):
 
 def scheduled(folder, *arguments, **options):
     """What a dry run would do: {rule: [entry or None]}."""
-    done = snakemake(folder, "--dry-run", *arguments, **options)
+    done = snakemake(folder, "--dry-run", *arguments, "--quiet", "host", **options)
     assert done.returncode == 0, done.stdout
     jobs = {}
     for job in re.split(r"^(?:local)?rule (?=\w+:)", done.stdout, flags=re.MULTILINE)[1:]:
