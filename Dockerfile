@@ -10,7 +10,7 @@ ARG BASE_IMAGE=rocm/pytorch:rocm7.14_ubuntu24.04_py3.12_pytorch_release_2.12.0@s
 FROM ${BASE_IMAGE}
 
 USER root
-WORKDIR /work
+WORKDIR /app
 
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
@@ -66,7 +66,7 @@ COPY src/online_softmax/*.py src/online_softmax/
 # that one mounted folder keeps both.
 ENV HOME=/home/online-softmax \
     USER=online-softmax \
-    PYTHONPATH=/work/src \
+    PYTHONPATH=/app/src \
     PYTHONDONTWRITEBYTECODE=1
 RUN python -c 'import online_softmax as o; print(o.build_info())' \
  && mkdir -m 1777 "$HOME" results \
@@ -87,5 +87,5 @@ LABEL org.opencontainers.image.title="online-softmax" \
 USER 1000:1000
 # As Ctrl-C does: Snakemake ends its jobs, deletes what they left half written, and goes.
 STOPSIGNAL SIGINT
-ENTRYPOINT ["tini", "--", "/work/scripts/container-entrypoint"]
+ENTRYPOINT ["tini", "--", "/app/scripts/container-entrypoint"]
 CMD ["snakemake"]

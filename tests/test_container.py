@@ -50,7 +50,7 @@ def test_a_bare_up_starts_the_rocm_service_alone():
 def test_the_caller_owns_the_results():
     for service in services().values():
         assert service["user"] == "${UID:-1000}:${GID:-1000}"
-        assert service["volumes"] == ["./results:/work/results"]
+        assert service["volumes"] == ["./results:/app/results"]
 
 
 def test_compose_and_dockerfile_have_the_same_defaults():
