@@ -166,6 +166,8 @@ inline Plan choose(Algorithm algorithm, const Problem& p, const Device& device) 
   }
 
   const int64_t vectors = row_vectors(p);
+  // Waves of few rows leave units idle; a block a row brings more lanes to each (bfloat16 at
+  // 256 x 2048: 0.82 against 0.79).
   const bool few_rows = p.rows < 2 * device.units;
   if (p.dtype == Dtype::float64) return walk(Algorithm::online, "float64 is served by online");
   if (vectors <= kLongestWarpRow && !(few_rows && vectors > kLongestWarpRow / 2)) {
