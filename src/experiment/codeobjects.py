@@ -235,6 +235,7 @@ def kernels(toolchain, arch, source=SOURCE):
     return [
         Kernel(arch, *signature(readable), metadata[name], text[name], toolchain.version)
         for name, readable in zip(metadata, plain, strict=True)
+        if "gang_clear" not in readable  # moves no matrix
     ]
 
 

@@ -16,7 +16,7 @@
 #include "host.h"
 
 namespace online_softmax {
-thread_local uint4 dynamic_shared[1024];  // kernels declare it, a launch says how much is theirs
+thread_local uint4 dynamic_shared[8192];  // kernels declare it, a launch says how much is theirs
 }
 
 namespace host {
@@ -149,14 +149,6 @@ Buffer& allocate(const char* name, size_t bytes, size_t offset, Use use) {
     for (History& history : region.histories) history.write.place.launch = here.launch;
   }
   return region.counts;
-}
-
-void fill(void* at, int value, size_t bytes) {
-  memset(at, value, bytes);
-  for (Region& region : regions) {
-    if (at != region.begin) continue;
-    for (size_t i = 0; i < bytes / 2; ++i) region.histories[i].write.place.launch = here.launch;
-  }
 }
 
 namespace {

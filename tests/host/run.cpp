@@ -51,7 +51,7 @@ int print_shapes() {
   printf("{");
   print("warp", kWarpShapes);
   printf(", ");
-  print("block", kBlockShapes);
+  print("block", kBlockShapes[kSharedMemoryIsLarge]);
   printf(", ");
   print("gang", kGangShapes[kSharedMemoryIsLarge]);
   printf("}\n");

@@ -1,7 +1,8 @@
-// block — one read for longer rows: a block holds a row in its registers, and the waves' pairs
-// meet in shared memory.
+// block — one read for longer rows: a block holds a row, in registers and then in shared memory,
+// and the waves' pairs meet there.
 //
-// Units: 1 read + 1 write an element. Serves rows of up to kThreads · kInRegisters vectors.
+// Units: 1 read + 1 write an element. Serves rows of up to kThreads · (kInRegisters + kInShared)
+// vectors.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -10,18 +11,17 @@
 
 namespace online_softmax {
 
-template <typename T, int kThreads, int kInRegisters, int kBlocksPerUnit>
+template <typename T, int kThreads, int kInRegisters, int kInShared, int kBlocksPerUnit>
 __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
-    block_kernel(const T* x, T* y, int64_t rows, int64_t cols) {
-  __shared__ Pair<Real<T>> scratch[2][kThreads / kSmallestWave];
-  int turn = 0;
+    block_kernel(const T* x, T* y, int64_t cols) {
+  extern __shared__ uint4 dynamic_shared[];
+  __shared__ Pair<Real<T>> scratch[kThreads / kSmallestWave];
 
-  for (int64_t index = blockIdx.x; index < rows; index += gridDim.x) {
-    const Row<T> row(x, y, index, cols);
-    Slice<T, kThreads, kInRegisters, 0> slice(row, 0, row.vectors, true, thread_index(), nullptr);
-    slice.load();
-    slice.store(reduce_wave_pairs<kThreads>(slice.pair(), scratch[turn ^= 1]));
-  }
+  const Row<T> row(x, y, blockIdx.x, cols);
+  Slice<T, kThreads, kInRegisters, kInShared> slice(row, 0, row.vectors, true, thread_index(),
+                                                    reinterpret_cast<Vector<T>*>(dynamic_shared));
+  slice.load();
+  slice.store(reduce_wave_pairs<kThreads>(slice.pair(), scratch));
 }
 
 }  // namespace online_softmax

@@ -27,42 +27,49 @@ struct WarpShape {
 // As few lanes a row as its vectors allow, so that a wave has many rows' loads in flight; then
 // whole waves.
 constexpr int kWarpThreads = 128;
-constexpr WarpShape kWarpShapes[] = {{1, 1}, {2, 1},  {4, 1},  {8, 1}, {8, 2},
-                                     {8, 4}, {32, 2}, {32, 4}, {32, 8}};
+constexpr WarpShape kWarpShapes[] = {{1, 1}, {2, 1},  {4, 1},  {8, 1},
+                                     {8, 2}, {16, 2}, {32, 2}, {32, 4}};
 
-struct BlockShape {
-  int threads, registers, blocks_per_unit;
-  constexpr int64_t vectors() const { return int64_t{threads} * registers; }
-};
-// Small blocks while they hold the row, so that many are on a unit in different phases. One
-// block of 1024 threads alone on a unit, the next step, loses to a gang (bfloat16 at 50257
-// columns: 0.81 against 0.87).
-constexpr BlockShape kBlockShapes[] = {
-    {128, 2, 16}, {128, 4, 8}, {256, 4, 6}, {256, 8, 4}, {1024, 4, 2}};
-
-struct GangShape {
+// A slice of a row and the block that holds it, `registers` and `shared` vectors a lane.
+struct SliceShape {
   int threads, registers, shared, blocks_per_unit;
   constexpr int64_t vectors() const { return int64_t{threads} * (registers + shared); }
   constexpr int64_t shared_bytes() const { return int64_t{threads} * shared * 16; }
 };
-// Long rows take slices of the same size in twice as many, smaller blocks, half of each in
-// shared memory: as much on chip again, so that more rows are in flight while some wait. AMD has
-// little shared memory and large register files, and takes larger slices in registers instead.
-constexpr GangShape kGangShapes[2][2] = {
-    {{256, 8, 0, 4}, {256, 16, 0, 2}},  // registers only
-    {{256, 8, 0, 4}, {128, 8, 8, 8}},   // half in shared memory
-};
+
+// Two tables each: AMD has little shared memory and large register files; NVIDIA holds half of the
+// larger slices in shared memory, and so as much on chip again.
+//
+// block: small blocks while they hold the row, so that many are on a unit in different phases. Of
+// the longest rows two are on a unit (bfloat16 at 50257 columns: 0.95; in one block of 1024
+// threads 0.85, in a gang 0.86).
+constexpr SliceShape kBlockShapes[2][6] = {
+    // clang-format off
+    {{64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4}, {1024, 4, 0, 2},
+     {1024, 8, 0, 1}},
+    {{64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4}, {1024, 4, 0, 2},
+     {512, 8, 8, 2}}};
+// clang-format on
+
+// gang: small slices for few rows, whose blocks are all on the device at once, and for wide rows;
+// larger ones for long rows, since each rank more to meet is one more that can be late; the
+// largest for the longest. As fractions of a copy, float32 / bfloat16:
+//   columns     131072       200000       262144       1000003      2097152
+//   the first   0.98 / 0.92  0.96 / 0.89  0.95 / 0.90  -    / 0.81  0.72 / 0.77
+//   the second  0.97 / 0.93  0.94 / 0.94  0.96 / 0.96  0.92 / 0.88  0.90 / 0.88
+//   the third   0.93 / 0.85  0.90 / 0.84  0.96 / 0.95  0.90 / 0.85  0.91 / 0.89
+constexpr SliceShape kGangShapes[2][3] = {{{256, 8, 0, 4}, {256, 16, 0, 2}, {512, 16, 0, 1}},
+                                          {{256, 8, 0, 4}, {256, 8, 8, 4}, {1024, 8, 8, 1}}};
+constexpr int64_t kLongestWideRow = 196608, kLongestWideRow16 = 98304;  // columns
+constexpr int64_t kLongestLongRow = 1572864;
 
 constexpr int kWalkThreads = 512;  // naive, online and split: they hold nothing
 
 // ------------------------------------------------------------------------- the choice
 
-constexpr int64_t kLongestWarpRow = 256;    // vectors
-constexpr int64_t kLongestBlockRow = 4096;  // vectors
-// Slices in registers reach 0.90 to 0.97 up to here and 0.72 at two million columns; with
-// shared memory 0.89 to 0.95 and 0.85.
-constexpr int64_t kLongestRegisterGang = 131072;  // columns
-constexpr int64_t kSmallestSlice = 256;  // vectors: below this a block has too little to do
+constexpr int64_t kLongestWarpRow = 128;    // vectors
+constexpr int64_t kLongestBlockRow = 8192;  // vectors
+constexpr int64_t kSmallestSlice = 256;     // vectors: below this a block has too little to do
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -98,15 +105,15 @@ inline Plan warp_plan(const Problem& p, const char* reason) {
   const int64_t vectors = row_vectors(p);
   const int shape = holding_shape(kWarpShapes, long_edges && vectors <= 4 ? 2 * vectors : vectors);
   if (shape < 0 || p.dtype == Dtype::float64) {
-    return refused("warp serves rows of up to 4096 bytes in float32, float16 and bfloat16");
+    return refused("warp serves rows of up to 2048 bytes in float32, float16 and bfloat16");
   }
   return {Algorithm::warp, reason, shape, 1, 0, 0};
 }
 
-inline Plan block_plan(const Problem& p, const char* reason) {
-  const int shape = holding_shape(kBlockShapes, row_vectors(p));
+inline Plan block_plan(const Problem& p, const Device& device, const char* reason) {
+  const int shape = holding_shape(kBlockShapes[device.shared_is_large], row_vectors(p));
   if (shape < 0 || p.dtype == Dtype::float64) {
-    return refused("block serves rows of up to 65536 bytes in float32, float16 and bfloat16");
+    return refused("block serves rows of up to 131072 bytes in float32, float16 and bfloat16");
   }
   return {Algorithm::block, reason, shape, 1, 0, 0};
 }
@@ -122,14 +129,24 @@ inline Plan split_plan(const Problem& p, const Device& device, const char* reaso
           p.rows * ranks * 8};
 }
 
+// Of a row of which the device can hold two at once.
+inline int64_t most_ranks(const Device& device, const SliceShape& shape) {
+  return device.units * shape.blocks_per_unit / 2;
+}
+
 // A gang without a look at whether the device can hold it.
 inline Plan any_gang_plan(const Problem& p, const Device& device, const char* reason) {
-  const int shape = p.cols <= kLongestRegisterGang ? 0 : 1;
+  const auto& shapes = kGangShapes[device.shared_is_large];
   const int64_t vectors = std::max<int64_t>(1, row_vectors(p));
+  const auto blocks_a_row = [&](int shape) { return ceil_div(vectors, shapes[shape].vectors()); };
+
+  const bool few_rows = p.rows * blocks_a_row(0) <= most_ranks(device, shapes[0]);
+  const int64_t wide = element_bytes(p.dtype) == 2 ? kLongestWideRow16 : kLongestWideRow;
+  const int shape = few_rows || p.cols <= wide ? 0 : p.cols <= kLongestLongRow ? 1 : 2;
   // At least as many blocks as the row needs; for few rows, more, until every unit has one.
-  const int64_t needed = ceil_div(vectors, kGangShapes[device.shared_is_large][shape].vectors());
-  const int64_t spread = std::min(device.units / p.rows, vectors / kSmallestSlice);
-  const int64_t ranks = std::max(needed, spread);
+  const int64_t spread = std::min(
+      {device.units / p.rows, vectors / kSmallestSlice, most_ranks(device, shapes[shape])});
+  const int64_t ranks = std::max(blocks_a_row(shape), spread);
   return {Algorithm::gang,         reason, shape, static_cast<int>(ranks), ceil_div(vectors, ranks),
           (p.rows * ranks + 1) * 8};
 }
@@ -139,8 +156,7 @@ inline Plan gang_plan(const Problem& p, const Device& device, const char* reason
     return refused("gang serves float32, float16 and bfloat16 with an output apart from the input");
   }
   const Plan plan = any_gang_plan(p, device, reason);
-  const GangShape& shape = kGangShapes[device.shared_is_large][plan.shape];
-  if (plan.ranks > device.units * shape.blocks_per_unit / 2) {
+  if (plan.ranks > most_ranks(device, kGangShapes[device.shared_is_large][plan.shape])) {
     return refused("gang serves rows of which the device holds two at once");
   }
   return plan;
@@ -156,7 +172,7 @@ inline Plan choose(Algorithm algorithm, const Problem& p, const Device& device) 
     case Algorithm::warp:
       return warp_plan(p, asked);
     case Algorithm::block:
-      return block_plan(p, asked);
+      return block_plan(p, device, asked);
     case Algorithm::split:
       return split_plan(p, device, asked);
     case Algorithm::gang:
@@ -166,15 +182,13 @@ inline Plan choose(Algorithm algorithm, const Problem& p, const Device& device) 
   }
 
   const int64_t vectors = row_vectors(p);
-  // Waves of few rows leave units idle; a block a row brings more lanes to each (bfloat16 at
-  // 256 x 2048: 0.82 against 0.79).
-  const bool few_rows = p.rows < 2 * device.units;
   if (p.dtype == Dtype::float64) return walk(Algorithm::online, "float64 is served by online");
-  if (vectors <= kLongestWarpRow && !(few_rows && vectors > kLongestWarpRow / 2)) {
-    return warp_plan(p, "a wave or less holds the row");
-  }
-  if (vectors <= kLongestBlockRow) {
-    return block_plan(p, "a block holds the row in registers");
+  if (vectors <= kLongestWarpRow) return warp_plan(p, "a wave or less holds the row");
+  // A block is alone with its row: where rows are so few that most units would have none, longer
+  // ones are better shared.
+  const bool block_is_slow = p.rows <= device.units / 2 && vectors > kLongestBlockRow / 2;
+  if (vectors <= kLongestBlockRow && (p.in_place || !block_is_slow)) {
+    return block_plan(p, device, "a block holds the row");
   }
   const Plan gang = gang_plan(p, device, "blocks hold the row together");
   if (gang.algorithm == Algorithm::gang) return gang;

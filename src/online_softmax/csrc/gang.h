@@ -19,7 +19,12 @@
 //   - The first to publish wins, by compare-and-swap, and all use the winner. The fallback runs
 //     the arithmetic of the block that it stands in for, and pairs are combined in rank order,
 //     never in order of arrival: the bits do not depend on who came first.
-//   - One wave decides and shared memory tells the block, so that its threads never disagree.
+//   - A wave decides on the ranks that it watches and shared memory tells the block, so that its
+//     threads never disagree.
+//   - Who has helped loads its registers again, so that the rare path takes no registers from the
+//     common one.
+//
+// The words are cleared by a kernel of their own, under which the gang may start and read.
 #pragma once
 
 #include <hip/hip_runtime.h>
@@ -45,16 +50,24 @@ __device__ __forceinline__ void publish(Word* at, Pair<float> p) {
                                        __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
+constexpr int kNothing = 1 << 30;
+
+// What was seen of some of a row's ranks.
 struct Verdict {
-  Pair<float> row;  // complete if nothing is missing
-  int missing;      // a rank whose word was still empty when patience ended, or -1
+  Pair<float> row;  // over the ranks that had published
+  int missing;      // how far the nearest rank that had not is ahead of the own one, or kNothing
 };
 
-// Run by one wave. Each lane watches the ranks lane, lane + kWave, …
+__device__ __forceinline__ Verdict join(Verdict a, Verdict b) {
+  return {combine(a.row, b.row), a.missing < b.missing ? a.missing : b.missing};
+}
+
+// Each lane of the block watches the rank of its own number, and every kThreads further.
+template <int kThreads>
 __device__ __forceinline__ Verdict watch(const Word* words, int ranks, int own, int patience) {
   auto p = Pair<float>::identity();
-  int nearest = ranks;  // of the missing ranks, counted from the own one
-  for (int base = 0; base < ranks; base += kWave) {
+  int nearest = kNothing;
+  for (int base = thread_index() - lane_index(); base < ranks; base += kThreads) {
     const int rank = base + lane_index();
     const bool watching = rank < ranks;
     Word word = watching ? look(words + rank) : 0;
@@ -64,15 +77,23 @@ __device__ __forceinline__ Verdict watch(const Word* words, int ranks, int own, 
     if (word != 0) {
       p = combine(p, bit_cast<Pair<float>>(word));
     } else if (watching) {
-      const int distance = rank < own ? rank + ranks - own : rank - own;
-      nearest = distance < nearest ? distance : nearest;
+      const int ahead = rank < own ? rank + ranks - own : rank - own;
+      nearest = ahead < nearest ? ahead : nearest;
     }
   }
-  if (__any(nearest < ranks)) {
+  if (__any(nearest != kNothing)) {
     nearest = reduce<kWave>(nearest, [](int a, int b) { return a < b ? a : b; });
-    return {p, (own + nearest) % ranks};
   }
-  return {reduce_pairs<kWave>(p), -1};
+  return {reduce_pairs<kWave>(p), nearest};
+}
+
+template <int kThreads>
+__global__ void __launch_bounds__(kThreads) gang_clear_kernel(Word* words, int64_t count) {
+  native_let_next_start();
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + thread_index(); i < count;
+       i += gridDim.x * int64_t{kThreads}) {
+    words[i] = 0;
+  }
 }
 
 // Block b takes slice b % ranks of row b / ranks; the first slice includes the row's edges.
@@ -83,7 +104,7 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
                 Word* fallbacks, GangOptions options) {
   extern __shared__ uint4 dynamic_shared[];
   __shared__ Pair<float> scratch[kThreads / kSmallestWave];
-  __shared__ Verdict verdict;
+  __shared__ Verdict verdicts[kThreads / kSmallestWave];
 
   const int index = static_cast<int>(blockIdx.x) / ranks;
   const int own = static_cast<int>(blockIdx.x) % ranks;
@@ -104,6 +125,7 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
 
   auto slice = slice_of(own);
   slice.load();
+  native_wait_for_stream();
   if (options.late_every > 0 && blockIdx.x % options.late_every == 0) {
     // Until somebody has helped, but not for ever.
     for (int poll = 0; poll < 64 * options.patience && look(mail + own) == 0; ++poll) {
@@ -111,19 +133,31 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
   }
   publish_pair(own, slice.pair());
 
-  for (int patience = options.patience;; patience = 0) {
-    if (wave_index() == 0) {
-      const Verdict found = watch(mail, ranks, own, patience);
-      if (lane_index() == 0) verdict = found;
+  const int watched = ranks < kThreads ? ranks : kThreads;
+  const auto meet = [&](int patience) {
+    if (thread_index() - lane_index() < watched) {
+      const Verdict seen = watch<kThreads>(mail, ranks, own, patience);
+      if (lane_index() == 0) verdicts[wave_index()] = seen;
     }
     __syncthreads();
-    if (verdict.missing < 0) break;
-    publish_pair(verdict.missing, slice_of(verdict.missing).pair_from_memory());
-    if (thread_index() == 0) {
-      __hip_atomic_fetch_add(fallbacks, Word{1}, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
-    }
+    Verdict all = verdicts[0];
+#pragma unroll 1
+    for (int w = 1; w * kWave < watched; ++w) all = join(all, verdicts[w]);
+    return all;
+  };
+  Verdict met = meet(options.patience);
+  if (met.missing != kNothing) {
+    do {
+      const int rank = (own + met.missing) % ranks;
+      publish_pair(rank, slice_of(rank).pair_from_memory());
+      if (thread_index() == 0) {
+        __hip_atomic_fetch_add(fallbacks, Word{1}, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+      }
+      met = meet(0);
+    } while (met.missing != kNothing);
+    slice.load_registers();
   }
-  slice.store(verdict.row);
+  slice.store(met.row);
 }
 
 }  // namespace online_softmax

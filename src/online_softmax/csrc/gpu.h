@@ -80,6 +80,17 @@ __device__ __forceinline__ void native_copy_to_shared(void* shared, const void* 
 }
 __device__ __forceinline__ void native_wait_for_copies() {}
 
+// Elsewhere a kernel may be launched to start early, beneath the one ahead of it in the stream
+// once that lets it, and waits for it before touching what it writes. Here kernels take turns.
+inline bool native_starts_early(const void*) { return false; }
+template <typename... Parameters, typename... Arguments>
+void native_launch(bool, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                   hipStream_t stream, Arguments... arguments) {
+  hipLaunchKernelGGL(kernel, grid, block, shared, stream, arguments...);
+}
+__device__ __forceinline__ void native_let_next_start() {}
+__device__ __forceinline__ void native_wait_for_stream() {}
+
 }  // namespace online_softmax
 
 #endif

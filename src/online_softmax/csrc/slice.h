@@ -56,28 +56,38 @@ class Slice {
                                    int lane, Vector<T>* shared)
       : row_(row), first_(begin + lane), lane_(lane), edges_(edges), shared_(shared + lane) {
     left_ = static_cast<int>(end - first_);
+    const int rounds = static_cast<int>((end - begin + kLanes - 1) / kLanes) - kInRegisters;
+    in_shared_ = rounds < 0 ? 0 : rounds < kInShared ? rounds : kInShared;
   }
 
   // Reads the slice. The copies to shared memory run in the background of the loads.
   __device__ __forceinline__ void load() {
-    const T* from = row_.x_body(first_);
     if (row_.x_aligned) {
-#pragma unroll
-      for (int k = 0; k < kInShared; ++k) {
+#pragma unroll 4
+      for (int k = 0; k < in_shared_; ++k) {
         Vector<T>* to = shared_ + k * kLanes;
         if (has(kInRegisters + k)) {
-          native_copy_to_shared(to, from + (kInRegisters + k) * kLanes * kSize);
+          native_copy_to_shared(to, row_.x_body(first_ + (kInRegisters + k) * kLanes));
         } else {
           *to = Vector<T>::minus_infinities();
         }
       }
+    } else {
+#pragma unroll 1
+      for (int k = 0; k < in_shared_; ++k) shared_[k * kLanes] = gather(kInRegisters + k);
+    }
+    load_registers();
+  }
+
+  // Reads what registers hold of the slice, again if need be.
+  __device__ __forceinline__ void load_registers() {
+    if (row_.x_aligned) {
+      const T* from = row_.x_body(first_);
 #pragma unroll
       for (int k = 0; k < kInRegisters; ++k) {
         held_[k] = has(k) ? load_vector(from + k * kLanes * kSize) : Vector<T>::minus_infinities();
       }
     } else {
-#pragma unroll 1
-      for (int k = 0; k < kInShared; ++k) shared_[k * kLanes] = gather(kInRegisters + k);
 #pragma unroll
       for (int k = 0; k < kInRegisters; ++k) held_[k] = gather(k);
     }
@@ -113,7 +123,7 @@ class Slice {
     };
     T* const to = row_.y_body(first_);
 #pragma unroll 2
-    for (int k = 0; k < kInShared; ++k) {
+    for (int k = 0; k < in_shared_; ++k) {
       if (has(kInRegisters + k)) {
         store_vector(to + (kInRegisters + k) * kLanes * kSize, result(shared_[k * kLanes]));
       }
@@ -164,7 +174,7 @@ class Slice {
 #pragma unroll kUnroll
     for (int k = 0; k < kInRegisters; ++k) m = fmax(m, first(k).largest());
 #pragma unroll kUnrollShared
-    for (int k = 0; k < kInShared; ++k) m = fmax(m, second(k).largest());
+    for (int k = 0; k < in_shared_; ++k) m = fmax(m, second(k).largest());
     m = reduce<kWidth>(m, Larger());
 
     const Weights<T> weigh(shift(m));
@@ -189,7 +199,7 @@ class Slice {
 #pragma unroll kUnroll
     for (int k = 0; k < kInRegisters; ++k) add(first(k));
 #pragma unroll kUnrollShared
-    for (int k = 0; k < kInShared; ++k) add(second(k));
+    for (int k = 0; k < in_shared_; ++k) add(second(k));
     return {m, reduce<kWidth>(d, Sum())};
   }
 
@@ -197,7 +207,8 @@ class Slice {
   const int64_t first_;  // this lane's first vector
   const int lane_;
   const bool edges_;
-  int left_;  // vectors from first_ to the slice's end
+  int left_;       // vectors from first_ to the slice's end
+  int in_shared_;  // of kInShared, as many as any lane needs
   Vector<T>* const shared_;
   Vector<T> held_[kInRegisters];
   Value head_[kEdge], tail_[kEdge];

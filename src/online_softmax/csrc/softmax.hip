@@ -19,26 +19,73 @@
 namespace online_softmax {
 namespace {
 
+constexpr const auto& kBlock = kBlockShapes[kSharedMemoryIsLarge];
 constexpr const auto& kGang = kGangShapes[kSharedMemoryIsLarge];
+constexpr int kClearThreads = 256;
+
+// A value that is found once for each device.
+template <typename V>
+class PerDevice {
+ public:
+  template <typename Find>
+  V get(Find find) {
+    int index = 0;
+    (void)hipGetDevice(&index);
+    index = std::min(index, kMostDevices - 1);
+    std::call_once(asked_[index], [&] { known_[index] = find(index); });
+    return known_[index];
+  }
+
+ private:
+  static constexpr int kMostDevices = 64;
+  std::array<V, kMostDevices> known_{};
+  std::array<std::once_flag, kMostDevices> asked_;
+};
 
 Device current_device() {
-  constexpr int kMostDevices = 64;
-  static std::array<Device, kMostDevices> known;
-  static std::array<std::once_flag, kMostDevices> asked;
-  int index = 0;
-  (void)hipGetDevice(&index);
-  index = std::min(index, kMostDevices - 1);
-  std::call_once(asked[index], [&] {
+  static PerDevice<Device> device;
+  return device.get([](int index) -> Device {
     hipDeviceProp_t properties{};
     (void)hipGetDeviceProperties(&properties, index);
-    known[index] = {properties.multiProcessorCount, kSharedMemoryIsLarge};
+    return {properties.multiProcessorCount, kSharedMemoryIsLarge};
   });
-  return known[index];
 }
 
-// HIP requires gridDim · blockDim < 2^32 in a dimension. Most kernels stride over what is left.
+struct Prepared {
+  hipError_t error;
+  bool starts_early;
+};
+
+// What a kernel that takes much shared memory needs before its first launch on a device.
+template <auto kernel>
+Prepared prepare(int64_t shared_bytes) {
+  static PerDevice<Prepared> prepared;
+  return prepared.get([&](int) -> Prepared {
+    const auto* address = reinterpret_cast<const void*>(kernel);
+    hipError_t error = hipSuccess;
+    if (shared_bytes > 0) {
+      error = hipFuncSetAttribute(address, hipFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared_bytes));
+    }
+    return {error, native_starts_early(address)};
+  });
+}
+
+// HIP requires gridDim · blockDim < 2^32 in a dimension. Some kernels stride over what is left;
+// others, in which a block has its place, are launched in parts.
 constexpr int64_t kMostBlocks = 1 << 21;
 dim3 grid(int64_t blocks) { return dim3(static_cast<unsigned>(std::min(blocks, kMostBlocks))); }
+
+// Calls launch(first row, grid) until all rows, of so many blocks each, have been launched.
+template <typename Launch>
+hipError_t in_parts(int64_t rows, int blocks_a_row, Launch launch) {
+  const int64_t most = std::max<int64_t>(1, kMostBlocks / blocks_a_row);
+  for (int64_t first = 0; first < rows; first += most) {
+    launch(first, dim3(static_cast<unsigned>(std::min(most, rows - first) * blocks_a_row)));
+    if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
+  }
+  return hipSuccess;
+}
 
 struct Launch {
   const Plan& plan;
@@ -71,12 +118,17 @@ hipError_t warp(const Launch& l) {
 
 template <typename T, int kShape>
 hipError_t block(const Launch& l) {
-  constexpr BlockShape shape = kBlockShapes[kShape];
-  hipLaunchKernelGGL((block_kernel<T, shape.threads, shape.registers, shape.blocks_per_unit>),
-                     grid(l.problem.rows), dim3(shape.threads), 0, l.stream,
-                     static_cast<const T*>(l.x), static_cast<T*>(l.y), l.problem.rows,
-                     l.problem.cols);
-  return hipGetLastError();
+  constexpr SliceShape shape = kBlock[kShape];
+  constexpr auto kernel =
+      block_kernel<T, shape.threads, shape.registers, shape.shared, shape.blocks_per_unit>;
+  const Prepared prepared = prepare<kernel>(shape.shared_bytes());
+  if (prepared.error != hipSuccess) return prepared.error;
+  const auto* x = static_cast<const T*>(l.x);
+  auto* y = static_cast<T*>(l.y);
+  return in_parts(l.problem.rows, 1, [&](int64_t first, dim3 blocks) {
+    hipLaunchKernelGGL(kernel, blocks, dim3(shape.threads), shape.shared_bytes(), l.stream,
+                       x + first * l.problem.cols, y + first * l.problem.cols, l.problem.cols);
+  });
 }
 
 template <typename T>
@@ -96,32 +148,25 @@ hipError_t split(const Launch& l) {
 
 template <typename T, int kShape>
 hipError_t gang(const Launch& l) {
-  constexpr GangShape shape = kGang[kShape];
+  constexpr SliceShape shape = kGang[kShape];
   constexpr auto kernel =
       gang_kernel<T, shape.threads, shape.registers, shape.shared, shape.blocks_per_unit>;
-  if constexpr (shape.shared > 0) {
-    static const hipError_t allowed =
-        hipFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                            hipFuncAttributeMaxDynamicSharedMemorySize, shape.shared_bytes());
-    if (allowed != hipSuccess) return allowed;
-  }
-  const hipError_t zeroed = hipMemsetAsync(l.workspace, 0, l.plan.workspace, l.stream);
-  if (zeroed != hipSuccess) return zeroed;
-  // A launch takes as many rows as its grid may have blocks.
-  const int64_t rows = std::max<int64_t>(1, kMostBlocks / l.plan.ranks);
+  const Prepared prepared = prepare<kernel>(shape.shared_bytes());
+  if (prepared.error != hipSuccess) return prepared.error;
+  auto* fallbacks = static_cast<Word*>(l.workspace);
+  const int64_t words = l.plan.workspace / int64_t{sizeof(Word)};
+  hipLaunchKernelGGL(gang_clear_kernel<kClearThreads>, grid(ceil_div(words, kClearThreads)),
+                     dim3(kClearThreads), 0, l.stream, fallbacks, words);
+  if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
   const auto* x = static_cast<const T*>(l.x);
   auto* y = static_cast<T*>(l.y);
-  auto* fallbacks = static_cast<Word*>(l.workspace);
-  for (int64_t first = 0; first < l.problem.rows; first += rows) {
-    const int64_t blocks = std::min(rows, l.problem.rows - first) * l.plan.ranks;
-    hipLaunchKernelGGL(kernel, dim3(static_cast<unsigned>(blocks)), dim3(shape.threads),
-                       shape.shared_bytes(), l.stream, x + first * l.problem.cols,
-                       y + first * l.problem.cols, l.problem.cols, l.plan.ranks,
-                       static_cast<int>(l.plan.slice_vectors), fallbacks + 1 + first * l.plan.ranks,
-                       fallbacks, GangOptions{l.plan.patience, l.plan.late_every});
-    if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
-  }
-  return hipSuccess;
+  return in_parts(l.problem.rows, l.plan.ranks, [&](int64_t first, dim3 blocks) {
+    native_launch(prepared.starts_early, kernel, blocks, dim3(shape.threads), shape.shared_bytes(),
+                  l.stream, x + first * l.problem.cols, y + first * l.problem.cols, l.problem.cols,
+                  l.plan.ranks, static_cast<int>(l.plan.slice_vectors),
+                  fallbacks + 1 + first * l.plan.ranks, fallbacks,
+                  GangOptions{l.plan.patience, l.plan.late_every});
+  });
 }
 
 // Calls the instance for a shape that is known only at run time.
@@ -157,7 +202,7 @@ hipError_t launch(const Launch& l) {
     case Algorithm::warp:
       return for_shape<Of<T>::template Warp>(l, Shapes<std::size(kWarpShapes)>());
     case Algorithm::block:
-      return for_shape<Of<T>::template Block>(l, Shapes<std::size(kBlockShapes)>());
+      return for_shape<Of<T>::template Block>(l, Shapes<std::size(kBlock)>());
     case Algorithm::gang:
       return for_shape<Of<T>::template Gang>(l, Shapes<std::size(kGang)>());
     case Algorithm::split:

@@ -21,9 +21,6 @@ inline hipError_t hipGetDevice(int* device) { return cudaGetDevice(device); }
 inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int device) {
   return cudaGetDeviceProperties(properties, device);
 }
-inline hipError_t hipMemsetAsync(void* to, int value, size_t bytes, hipStream_t stream) {
-  return cudaMemsetAsync(to, value, bytes, stream);
-}
 inline hipError_t hipFuncSetAttribute(const void* kernel, cudaFuncAttribute what, int value) {
   return cudaFuncSetAttribute(kernel, what, value);
 }
@@ -138,6 +135,41 @@ __device__ __forceinline__ void native_copy_to_shared(void* shared, const void* 
 
 __device__ __forceinline__ void native_wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+// From Hopper on, if the kernel's code was made for it, a kernel may be launched to start early,
+// beneath the one ahead of it in the stream once that lets it, and waits for it before touching
+// what it writes (programmatic dependent launch).
+inline bool native_starts_early(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  return cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess && attributes.ptxVersion >= 90;
+}
+
+template <typename... Parameters, typename... Arguments>
+void native_launch(bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                   hipStream_t stream, Arguments... arguments) {
+  cudaLaunchAttribute starts_early{};
+  starts_early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  starts_early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  config.stream = stream;
+  config.attrs = &starts_early;
+  config.numAttrs = early ? 1 : 0;
+  (void)cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+__device__ __forceinline__ void native_let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+__device__ __forceinline__ void native_wait_for_stream() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 }  // namespace online_softmax
