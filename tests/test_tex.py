@@ -125,6 +125,24 @@ def test_the_fastest_provider_is_bold_and_a_missing_one_a_dash():
     assert "--" in table
 
 
+def test_the_bound_of_a_long_row_is_the_copy_and_what_a_gang_costs_with_nothing_to_move():
+    benchmark, _, _ = synthetic.experiment("cuda-test", noise=0)
+    tiny = benchmark[(benchmark.cols == 2048) & (benchmark.cache == "cold")].copy()
+    tiny["rows"], tiny["cols"] = tex.LAUNCH
+    of = {"copy": tiny[tiny.provider == "copy"], "gang": tiny[tiny.provider == "auto"]}
+    for name, microseconds in (("copy", 4.0), ("gang", 7.0)):
+        row = of[name].assign(provider=name, time_us_median=microseconds, output="preallocated")
+        benchmark = pd.concat([benchmark, row])
+    long = views.pivot(views.timed(benchmark), "time_us_median").loc[(256, 2097152)]
+    expected = [
+        tex.number(long["copy"] / long["auto"]),
+        tex.number(long["copy"] / (long["copy"] + 3)),
+    ]
+    row = next(line for line in tex.bounds_table(benchmark).splitlines() if "2097152" in line)
+    assert row.removesuffix(r" \\").split(" & ")[-2:] == expected
+    assert tex.meeting_cost(benchmark) == 3
+
+
 @pytest.mark.skipif(not shutil.which("latexmk"), reason="latexmk is not installed")
 @pytest.mark.parametrize("device", DEVICES)
 def test_the_paper_typesets_without_overfull_boxes(device, folder):

@@ -30,7 +30,7 @@ if name == "figures":
     files = [out / f"{figure}.{kind}" for figure in ("bandwidth", "speedup", "traffic")
              for kind in ("pdf", "png", "svg")]
 elif name == "tex":
-    tables = "environment units shapes errors claims published artifact".split()
+    tables = "environment units shapes bounds errors claims published artifact".split()
     files = [out / "values.tex", *(out / f"tables/{table}.tex" for table in tables)]
 else:
     files = [out, *([pathlib.Path(options["--samples"])] if "--samples" in options else [])]

@@ -28,6 +28,8 @@ SPECIAL = {
     "×": r"$\times$",
     "²": r"$^2$",
 }
+LAUNCH = (8, 2048)  # a shape with next to nothing to move
+LONG_COLS = 131072  # from here on a row is too long for a block in every type
 WORDS = dict(zip("12345", ["One", "Two", "Three", "Four", "Five"]))  # a macro's name has letters
 
 
@@ -135,6 +137,34 @@ def auto_speedup(benchmark, output):
     """torch's time over auto's at each shape, with the output given beforehand or made."""
     timed = views.timed(benchmark, output=output)
     return timed[timed.provider == "auto"].set_index(["rows", "cols"]).speedup_vs_torch
+
+
+def bounds_table(benchmark):
+    """A row a long shape and type: the part of the copy's speed that auto reaches, and the part
+    that it would reach if it lost to the copy what a gang loses with nothing to move."""
+    rows = []
+    for dtype in views.DTYPES:
+        time = views.pivot(views.timed(benchmark, dtype=dtype), "time_us_median")
+        if LAUNCH not in time.index:
+            continue
+        for key in (key for key in time.index if key[1] >= LONG_COLS):
+            copied, taken = time.loc[key, ["copy", "auto"]]
+            alone = copied / (copied + meeting_cost(benchmark, dtype))
+            rows.append([
+                shape(*key), dtype, significant(copied), significant(taken),
+                number(copied / taken), number(alone),
+            ])  # fmt: skip
+    head = [r"rows $\times$ columns", "type", "copy", "auto", "reached", "meeting alone"]
+    missing = [r"\multicolumn{6}{c}{not measured on this device}"]
+    return tabular("llrrrr", head, rows or [missing])
+
+
+def meeting_cost(benchmark, dtype="float32"):
+    """Microseconds that a gang takes beyond the copy where there is next to nothing to move."""
+    time = views.pivot(views.timed(benchmark, dtype=dtype), "time_us_median")
+    if LAUNCH not in time.index:
+        return np.nan
+    return time.loc[LAUNCH, "gang"] - time.loc[LAUNCH, "copy"]
 
 
 def errors_table(verify):
@@ -251,6 +281,9 @@ def values(facts, benchmark, samples, verify, found, published, seconds, units, 
         "TrafficBound": number(units["naive"] / units["online"]),
         "NaiveUnits": f"{units['naive']:g}",
         "OnlineUnits": f"{units['online']:g}",
+        "MeetingCost": significant(meeting_cost(benchmark)),
+        "LaunchShape": shape(*LAUNCH),
+        "LongColumns": f"{LONG_COLS:,}",
         "Resamples": f"{claims.RESAMPLES:,}",
         "Coverage": str(claims.COVERAGE),
         "Checks": str(len(own)),
@@ -322,6 +355,7 @@ def main(arguments=None):
         "tables/environment": environment_table(facts),
         "tables/units": units_table(units),
         "tables/shapes": shapes_table(benchmark),
+        "tables/bounds": bounds_table(benchmark),
         "tables/errors": errors_table(verify),
         "tables/claims": claims_table(found, published),
         "tables/published": published_table(published, benchmark),

@@ -21,6 +21,7 @@ PROVIDERS = {
     "copy": "copy",
 }
 MEASURED = ("ok", "noisy")
+DTYPES = ("float32", "float16", "bfloat16")
 
 
 def kind(device):

@@ -51,7 +51,7 @@ config = checked(config)
 ROOT = config["results"]
 DEVICE = this_device() if config["device"] == "auto" else config["device"]
 FIGURES = ["bandwidth", "speedup", "traffic"]
-TABLES = ["environment", "units", "shapes", "errors", "claims", "published", "artifact"]
+TABLES = ["environment", "units", "shapes", "bounds", "errors", "claims", "published", "artifact"]
 OPERATOR = ["src/online_softmax/__init__.py", "src/online_softmax/ops.py"]
 CSRC = [
     path
