@@ -27,8 +27,7 @@ struct WarpShape {
 // As few lanes a row as its vectors allow, so that a wave has many rows' loads in flight; then
 // whole waves.
 constexpr int kWarpThreads = 128;
-constexpr WarpShape kWarpShapes[] = {{1, 1}, {2, 1},  {4, 1},  {8, 1},
-                                     {8, 2}, {16, 2}, {32, 2}, {32, 4}};
+constexpr WarpShape kWarpShapes[] = {{1, 1}, {2, 1}, {4, 1}, {8, 1}, {8, 2}, {16, 2}, {32, 2}};
 
 // A slice of a row and the block that holds it, `registers` and `shared` vectors a lane.
 struct SliceShape {
@@ -40,15 +39,16 @@ struct SliceShape {
 // Two tables each: AMD has little shared memory and large register files; NVIDIA holds half of the
 // larger slices in shared memory, and so as much on chip again.
 //
-// block: small blocks while they hold the row, so that many are on a unit in different phases. Of
-// the longest rows two are on a unit (bfloat16 at 50257 columns: 0.95; in one block of 1024
-// threads 0.85, in a gang 0.86).
-constexpr SliceShape kBlockShapes[2][6] = {
+// block: small blocks while they hold the row, so that many are on a unit in different phases; a
+// row of 128 vectors does better with two waves than with one of twice the registers (float32 at
+// 65536 x 512: 0.99 against 0.97). Of the longest rows two are on a unit (bfloat16 at 50257
+// columns: 0.95; in one block of 1024 threads 0.85, in a gang 0.86).
+constexpr SliceShape kBlockShapes[2][7] = {
     // clang-format off
-    {{64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4}, {1024, 4, 0, 2},
-     {1024, 8, 0, 1}},
-    {{64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4}, {1024, 4, 0, 2},
-     {512, 8, 8, 2}}};
+    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},
+     {1024, 4, 0, 2}, {1024, 8, 0, 1}},
+    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},
+     {1024, 4, 0, 2}, {512, 8, 8, 2}}};
 // clang-format on
 
 // gang: small slices for few rows, whose blocks are all on the device at once, and for wide rows;
@@ -67,7 +67,7 @@ constexpr int kWalkThreads = 512;  // naive, online and split: they hold nothing
 
 // ------------------------------------------------------------------------- the choice
 
-constexpr int64_t kLongestWarpRow = 128;    // vectors
+constexpr int64_t kLongestWarpRow = 64;     // vectors
 constexpr int64_t kLongestBlockRow = 8192;  // vectors
 constexpr int64_t kSmallestSlice = 256;     // vectors: below this a block has too little to do
 
@@ -105,7 +105,7 @@ inline Plan warp_plan(const Problem& p, const char* reason) {
   const int64_t vectors = row_vectors(p);
   const int shape = holding_shape(kWarpShapes, long_edges && vectors <= 4 ? 2 * vectors : vectors);
   if (shape < 0 || p.dtype == Dtype::float64) {
-    return refused("warp serves rows of up to 2048 bytes in float32, float16 and bfloat16");
+    return refused("warp serves rows of up to 1024 bytes in float32, float16 and bfloat16");
   }
   return {Algorithm::warp, reason, shape, 1, 0, 0};
 }
