@@ -38,6 +38,11 @@ format: setup
 	snakefmt Snakefile workflow
 	clang-format -i $(NATIVE)
 
+# Keeps results/$(DEVICE) for the record, in reference/$(DEVICE), if they are whole and sound.
+reference: setup
+	@PYTHONPATH=src python -m experiment.pack --results results/$(or $(DEVICE),$(error \
+	  say whose results: make reference DEVICE=name, one of the folders in results/))
+
 # Writes requirements.txt anew from requirements.in; needs uv.
 lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \

@@ -398,7 +398,7 @@ def faulty_program(folder, instruments, wave, rungs, *changes):
     return link(folder / "run", wave, *instruments[wave], kernels)
 
 
-def meet(program, rung, cols=333, **arguments):
+def meet(program, rung, cols=250, **arguments):
     """What one run of a rung shows: what was found wrong in it, or whether its result is right."""
     x = torch.randn(3, cols, generator=torch.Generator().manual_seed(0))
     run = program(x, rung, **launch(program, rung, x) | arguments)
