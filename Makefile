@@ -5,7 +5,7 @@
 CONFIG ?= config/experiment.yaml
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: reproduce smoke test lint format lock setup clean distclean
+.PHONY: reproduce smoke test lint format lock setup reference clean distclean
 
 # One run at a time: flock does what Snakemake's own lock does, and lets go when a run is killed.
 reproduce:

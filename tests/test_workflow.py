@@ -18,12 +18,19 @@ import yaml
 pytest.importorskip("snakemake", reason="snakemake is not installed")
 
 ROOT = Path(__file__).parents[1]
-COPIED = ["Snakefile", "workflow", "profiles", "paper", "reference/published.csv"]
+RECORDS = ("published", "amd-gpus", "codeobjects")
+COPIED = [
+    "Snakefile",
+    "workflow",
+    "profiles",
+    "paper",
+    *(f"reference/{name}.csv" for name in RECORDS),
+]
 REAL = ["__init__", "config", "schema", "tables"]  # the modules that the Snakefile itself uses
 STUB = """
 import pathlib, sys, time
 options = dict(zip(sys.argv, sys.argv[1:]))
-out = pathlib.Path(options["--out"])
+out = pathlib.Path(options.get("--out", ""))
 name = pathlib.Path(sys.argv[0]).stem
 svg = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 if name == "figures":
@@ -32,6 +39,11 @@ if name == "figures":
 elif name == "tex":
     tables = "environment units shapes bounds errors claims published artifact".split()
     files = [out / "values.tex", *(out / f"tables/{table}.tex" for table in tables)]
+elif name == "amd":
+    out = pathlib.Path(options["--tex"])
+    names = ("amd", "tables/codeobjects", "tables/predicted", "tables/implied")
+    files = [*(out / f"{table}.tex" for table in names),
+             *(out / f"occupancy.{kind}" for kind in ("pdf", "png", "svg"))]
 else:
     files = [out, *([pathlib.Path(options["--samples"])] if "--samples" in options else [])]
 for file in files:
@@ -206,7 +218,8 @@ def test_a_changed_kernel_schedules_the_build(copy):
 def test_a_changed_figure_schedules_no_timing(copy):
     with (copy / "src/experiment/figures.py").open("a") as file:
         file.write("# a comment\n")
-    assert set(scheduled(copy)) == {"draw_figures", "typeset_paper", "render_report", "all"}
+    drawn = {"draw_figures", "write_amd"}
+    assert set(scheduled(copy)) == {*drawn, "typeset_paper", "render_report", "all"}
 
 
 def test_smoke_and_real_results_do_not_touch(copy):

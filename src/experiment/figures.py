@@ -172,21 +172,31 @@ def traffic(timed, units):
 
 def draw(benchmark, units, folder):
     """Writes every figure in every format into `folder`."""
-    sns.set_theme(context="paper", style="whitegrid")
-    plt.rcParams["figure.constrained_layout.use"] = True
-    plt.rcParams["savefig.dpi"] = 160
-    plt.rcParams["svg.hashsalt"] = "online-softmax"  # the same data gives the same file
+    prepare()
     timed = views.timed(benchmark)
     kind = views.kind(benchmark.device.iloc[0])
-    Path(folder).mkdir(parents=True, exist_ok=True)
     for name, figure in (
         ("bandwidth", bandwidth(timed)),
         ("speedup", speedup(timed)),
         ("traffic", traffic(timed, units[kind])),
     ):
-        for extension in FORMATS:
-            save(figure, Path(folder, f"{name}.{extension}"))
-        plt.close(figure)
+        save_all(figure, folder, name)
+
+
+def prepare():
+    """One look for all figures, and the same data gives the same file."""
+    sns.set_theme(context="paper", style="whitegrid")
+    plt.rcParams["figure.constrained_layout.use"] = True
+    plt.rcParams["savefig.dpi"] = 160
+    plt.rcParams["svg.hashsalt"] = "online-softmax"
+
+
+def save_all(figure, folder, name):
+    """Writes a figure in every format, and closes it."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for extension in FORMATS:
+        save(figure, Path(folder, f"{name}.{extension}"))
+    plt.close(figure)
 
 
 def save(figure, path):

@@ -323,8 +323,14 @@ def extremes(prefix, speedups):
 def definitions(macros, device):
     """values.tex: a macro a value, and switches for prose that depends on the device."""
     gpu = views.kind(device) == "gpu"
+    switches = [r"\newif\ifgpu", r"\gputrue" if gpu else r"\gpufalse", ""]
+    return "\n".join(switches) + commands(macros)
+
+
+def commands(macros):
+    """A \\newcommand a macro."""
     lines = [rf"\newcommand{{\{name}}}{{{value}}}" for name, value in sorted(macros.items())]
-    return "\n".join([r"\newif\ifgpu", r"\gputrue" if gpu else r"\gpufalse", *lines, ""])
+    return "\n".join([*lines, ""])
 
 
 def main(arguments=None):

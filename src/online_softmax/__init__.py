@@ -7,6 +7,7 @@ from online_softmax.ops import (
     explain,
     naive_forward,
     online_forward,
+    planned,
     softmax,
 )
 
@@ -17,5 +18,6 @@ __all__ = [
     "explain",
     "naive_forward",
     "online_forward",
+    "planned",
     "softmax",
 ]

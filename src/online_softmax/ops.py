@@ -94,6 +94,15 @@ def explain(x: Tensor, dim: int = -1) -> str:
     return torch.ops.online_softmax.explain(x, dim)
 
 
+def planned(rows: int, cols: int, dtype: torch.dtype, units: int, shared_is_large: bool):
+    """What "auto" takes on a GPU that need not be here: (algorithm, blocks that share a row).
+
+    `units` are its CUs or SMs as the runtime counts them; `shared_is_large` is true of NVIDIA,
+    whose kernels may hold half of a slice in shared memory.
+    """
+    return torch.ops.online_softmax.planned(rows, cols, dtype, units, shared_is_large)
+
+
 def build_info() -> dict:
     """What the library was built with: backend, compilers, flags, torch, and its file name."""
     facts = json.loads((_PACKAGE / "build.json").read_text())

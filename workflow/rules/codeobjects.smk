@@ -7,7 +7,11 @@ rule codeobjects:
         code("codeobjects", "tables"),
         schema("codeobjects"),
     output:
-        f"{ROOT}/codeobjects.csv",
+        report(
+            f"{ROOT}/codeobjects.csv",
+            caption="../report/codeobjects.rst",
+            category="4. AMD, not measured",
+        ),
     log:
         f"{ROOT}/logs/codeobjects.log",
     conda:
@@ -16,3 +20,55 @@ rule codeobjects:
     shell:
         'python -m experiment.codeobjects ${{ROCM7_ROOT:+--root "$ROCM7_ROOT"}} --gate'
         " --out {output} > {log} 2>&1"
+
+
+# What a model expects of AMD GPUs; a first run on one refutes it or does not.
+rule predict:
+    input:
+        "reference/amd-gpus.csv",
+        f"{ROOT}/build.json",
+        OPERATOR,
+        code("predicted", "claims", "tables"),
+        schema("predicted"),
+    output:
+        report(
+            f"{ROOT}/predicted.csv",
+            caption="../report/predicted.rst",
+            category="4. AMD, not measured",
+        ),
+    log:
+        f"{ROOT}/logs/predicted.log",
+    conda:
+        "../envs/experiment.yaml"
+    shell:
+        "python -m experiment.predicted --gpus {input[0]} --out {output} > {log} 2>&1"
+
+
+rule write_amd:
+    input:
+        OPERATOR,
+        code("amd", "codeobjects", "figures", "predicted", "tables", "tex", "views"),
+        codeobjects=CODEOBJECTS,
+        predicted=f"{ROOT}/predicted.csv",
+        published="reference/published.csv",
+    output:
+        tex=[
+            f"{ROOT}/amd/{name}.tex"
+            for name in ["amd", *(f"tables/{table}" for table in AMD_TABLES)]
+        ],
+        figures=[f"{ROOT}/amd/occupancy.{extension}" for extension in ("pdf", "png")],
+        svg=report(
+            f"{ROOT}/amd/occupancy.svg",
+            caption="../report/occupancy.rst",
+            category="4. AMD, not measured",
+        ),
+    log:
+        f"{ROOT}/logs/amd.log",
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        folder=lambda wildcards, output: Path(output.svg).parent,
+    shell:
+        "python -m experiment.amd --codeobjects {input.codeobjects} --predicted {input.predicted}"
+        " --published {input.published} --tex {params.folder} --figures {params.folder}"
+        " > {log} 2>&1"

@@ -51,13 +51,27 @@ config = checked(config)
 ROOT = config["results"]
 DEVICE = this_device() if config["device"] == "auto" else config["device"]
 FIGURES = ["bandwidth", "speedup", "traffic"]
-TABLES = ["environment", "units", "shapes", "bounds", "errors", "claims", "published", "artifact"]
+TABLES = [
+    "environment",
+    "units",
+    "shapes",
+    "bounds",
+    "errors",
+    "claims",
+    "published",
+    "artifact",
+]
 OPERATOR = ["src/online_softmax/__init__.py", "src/online_softmax/ops.py"]
 CSRC = [
     path
     for path in glob("src/online_softmax/csrc/**", recursive=True)
     if Path(path).is_file()
 ]
+# Where a compiler for AMD is at hand, the paper tells what it makes of these sources; else what the
+# one of the record made.
+HIPCC = os.environ.get("ROCM7_ROOT") or shutil.which("hipcc")
+CODEOBJECTS = f"{ROOT}/codeobjects.csv" if HIPCC else "reference/codeobjects.csv"
+AMD_TABLES = ["codeobjects", "predicted", "implied"]
 PAPER = ["paper.pdf"] if shutil.which("latexmk") and shutil.which("pdflatex") else []
 
 if not PAPER:

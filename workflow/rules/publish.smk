@@ -34,6 +34,7 @@ rule typeset_paper:
         "paper/references.bib",
         rules.write_tex.output,
         rules.draw_figures.output.pdf,
+        rules.write_amd.output,
     output:
         report(
             result("paper.pdf"),
@@ -46,8 +47,9 @@ rule typeset_paper:
         "../envs/experiment.yaml"
     params:
         folder=lambda wildcards, output: Path(output[0]).with_name("tex"),
+        amd=f"{ROOT}/amd",
     shell:
-        'export TEXINPUTS="$PWD/paper:" BIBINPUTS="$PWD/paper:"'
+        'export TEXINPUTS="$PWD/paper:$PWD/{params.amd}:" BIBINPUTS="$PWD/paper:"'
         " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error paper.tex)"
         " > {log} 2>&1 && mv {params.folder}/paper.pdf {output}"
 
@@ -59,6 +61,7 @@ rule render_report:
         rules.build.output,
         rules.write_summary.output,
         rules.draw_figures.output,
+        rules.write_amd.output.svg,
         [result(name) for name in PAPER],
     output:
         result("report.html"),

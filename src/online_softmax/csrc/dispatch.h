@@ -58,7 +58,7 @@ constexpr SliceShape kBlockShapes[2][7] = {
 //   the first   0.98 / 0.92  0.96 / 0.89  0.95 / 0.90  -    / 0.81  0.72 / 0.77
 //   the second  0.97 / 0.93  0.94 / 0.94  0.96 / 0.96  0.92 / 0.88  0.90 / 0.88
 //   the third   0.93 / 0.85  0.90 / 0.84  0.96 / 0.95  0.90 / 0.85  0.91 / 0.89
-constexpr SliceShape kGangShapes[2][3] = {{{256, 8, 0, 4}, {256, 16, 0, 2}, {512, 16, 0, 1}},
+constexpr SliceShape kGangShapes[2][3] = {{{256, 8, 0, 4}, {256, 16, 0, 4}, {512, 16, 0, 2}},
                                           {{256, 8, 0, 4}, {256, 8, 8, 4}, {1024, 8, 8, 1}}};
 constexpr int64_t kLongestWideRow = 196608, kLongestWideRow16 = 98304;  // columns
 constexpr int64_t kLongestLongRow = 1572864;

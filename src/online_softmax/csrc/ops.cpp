@@ -13,6 +13,7 @@
 #include <array>
 #include <string>
 
+#include "dispatch.h"
 #include "launch.h"
 
 namespace online_softmax {
@@ -142,13 +143,6 @@ std::tuple<Tensor, Tensor> gang_trial(const Tensor& x, int64_t patience, int64_t
   return {y, enqueue(plan, problem, x, y).narrow(0, 0, sizeof(int64_t)).view(at::kLong)};
 }
 
-const char* name_of(Algorithm algorithm) {
-  for (const Name& name : kGpuAlgorithms) {
-    if (name.algorithm == algorithm) return name.text;
-  }
-  return "none";
-}
-
 std::string explain_gpu(const Tensor& self, int64_t dim) {
   const Tensor x = checked_input(self, dim, std::nullopt);
   if (x.numel() == 0) return "none: the tensor is empty";
@@ -160,6 +154,26 @@ std::string explain_gpu(const Tensor& self, int64_t dim) {
          ", blocks a row: " + std::to_string(plan.ranks) + ")";
 }
 #endif
+
+const char* name_of(Algorithm algorithm) {
+  for (const Name& name : kGpuAlgorithms) {
+    if (name.algorithm == algorithm) return name.text;
+  }
+  return "none";
+}
+
+// What `auto` takes on a GPU that need not be here, and how many blocks share a row.
+std::tuple<std::string, int64_t> planned(int64_t rows, int64_t cols, at::ScalarType type,
+                                         int64_t units, bool shared_is_large) {
+  TORCH_CHECK_VALUE(rows > 0 && cols > 0 && units > 0, "online_softmax: rows, cols and units are ",
+                    rows, ", ", cols, " and ", units, "; accepted: positive numbers");
+  const auto dtype = served_dtype(c10::Device(c10::kCUDA, 0), type);
+  TORCH_CHECK_TYPE(dtype, "online_softmax: dtype ", type,
+                   "; accepted on GPUs: float32, float16, bfloat16, float64");
+  const Plan plan = choose(Algorithm::automatic, {rows, cols, *dtype, false},
+                           {static_cast<int>(units), shared_is_large});
+  return {name_of(plan.algorithm), plan.ranks};
+}
 
 std::string explain_cpu(const Tensor& self, int64_t dim) {
   const Tensor x = checked_input(self, dim, std::nullopt);
@@ -261,6 +275,10 @@ TORCH_LIBRARY(online_softmax, library) {
       "Tensor(a!) out) -> Tensor(a!)");
   library.def("algorithms(str device) -> str", algorithms);
   library.def("explain(Tensor self, int dim) -> str");
+  library.def(
+      "planned(int rows, int cols, ScalarType dtype, int units, bool shared_is_large) -> "
+      "(str, int)",
+      planned);
   library.def("gang_trial(Tensor x, int patience, int late_every) -> (Tensor, Tensor)");
 }
 
