@@ -20,6 +20,11 @@ if "groups" not in config:
 include: "workflow/rules/common.smk"
 
 
+if config["container"]:
+
+    container: config["container"]
+
+
 report: "workflow/report/workflow.rst"
 
 
@@ -32,6 +37,7 @@ rule all:
     default_target: True
     input:
         here("summary.md", "report.html", *PAPER),
+        TOGETHER,
 
 
 include: "workflow/rules/build.smk"

@@ -13,6 +13,7 @@ rule test_claims:
         ),
     log:
         result("logs/claims.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     shell:
@@ -38,6 +39,7 @@ rule draw_figures:
         ],
     log:
         result("logs/figures.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     params:
@@ -61,6 +63,7 @@ rule write_summary:
         ),
     log:
         result("logs/summary.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     shell:

@@ -18,7 +18,7 @@ rule benchmark_shape:
         "../envs/experiment.yaml"
     threads: workflow.cores
     resources:
-        gpu=1,
+        **PLACE,
     params:
         entry=entry_json,
         sampling=json.dumps(config["sampling"], sort_keys=True),
@@ -44,6 +44,7 @@ rule benchmark_all:
         samples=result("samples.csv"),
     log:
         result("logs/benchmark.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     shell:

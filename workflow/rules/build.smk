@@ -8,6 +8,7 @@ rule build:
         f"{ROOT}/build.json",
     log:
         f"{ROOT}/logs/build.log",
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     threads: workflow.cores
@@ -31,7 +32,7 @@ rule environment:
     conda:
         "../envs/experiment.yaml"
     resources:
-        gpu=1,
+        **PLACE,
     params:
         seed=config["seed"],
     shell:

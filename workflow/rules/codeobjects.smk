@@ -14,6 +14,7 @@ rule codeobjects:
         ),
     log:
         f"{ROOT}/logs/codeobjects.log",
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     threads: workflow.cores
@@ -38,6 +39,7 @@ rule predict:
         ),
     log:
         f"{ROOT}/logs/predicted.log",
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     shell:
@@ -64,6 +66,7 @@ rule write_amd:
         ),
     log:
         f"{ROOT}/logs/amd.log",
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     params:

@@ -49,7 +49,10 @@ def this_device():
 
 config = checked(config)
 ROOT = config["results"]
-DEVICE = this_device() if config["device"] == "auto" else config["device"]
+DEVICES = list(config["devices"]) or [
+    this_device() if config["device"] == "auto" else config["device"]
+]
+SEVERAL = len(DEVICES) + len(config["beside"]) > 1
 FIGURES = ["bandwidth", "speedup", "traffic"]
 TABLES = [
     "environment",
@@ -71,8 +74,12 @@ CSRC = [
 # one of the record made.
 HIPCC = os.environ.get("ROCM7_ROOT") or shutil.which("hipcc")
 CODEOBJECTS = f"{ROOT}/codeobjects.csv" if HIPCC else "reference/codeobjects.csv"
+COMPARED = ["tables/devices", "tables/fractions", "tables/verdicts"]
 AMD_TABLES = ["codeobjects", "predicted", "implied"]
 PAPER = ["paper.pdf"] if shutil.which("latexmk") and shutil.which("pdflatex") else []
+
+# One paper of all devices, where there are several.
+TOGETHER = [f"{ROOT}/all/{name}" for name in PAPER if SEVERAL]
 
 if not PAPER:
     print(
@@ -88,8 +95,26 @@ def result(name):
 
 
 def here(*names):
-    """These files in the results folder of the device at hand."""
-    return expand(result("{name}"), name=names, device=DEVICE)
+    """These files in the results folder of each device that is measured."""
+    return expand(result("{name}"), name=names, device=DEVICES)
+
+
+def asks(resource, otherwise):
+    """A resource of a job by its device, as the configuration says."""
+    return (
+        lambda wildcards: config["devices"]
+        .get(wildcards.device, {})
+        .get(resource, otherwise)
+    )
+
+
+# What a job on a device asks for: one GPU, which it has for itself; and, on a cluster, what sends it
+# to the right node.
+PLACE = {"gpu": asks("gpu", 1)} | {
+    key: asks(key, "")
+    for key in ("gpu_model", "slurm_partition", "constraint")
+    if any(key in place for place in config["devices"].values())
+}
 
 
 def code(*modules):

@@ -15,6 +15,7 @@ rule write_tex:
         [result(f"tex/tables/{name}.tex") for name in TABLES],
     log:
         result("logs/tex.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     params:
@@ -43,6 +44,7 @@ rule typeset_paper:
         ),
     log:
         result("logs/paper.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     params:
@@ -52,6 +54,49 @@ rule typeset_paper:
         'export TEXINPUTS="$PWD/paper:$PWD/{params.amd}:" BIBINPUTS="$PWD/paper:"'
         " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error paper.tex)"
         " > {log} 2>&1 && mv {params.folder}/paper.pdf {output}"
+
+
+# One paper of every device: those measured here and those whose results lie beside.
+rule compare_devices:
+    input:
+        code("together", "figures", "tables", "tex", "views"),
+        here("environment.json", "benchmark.csv", "claims.csv"),
+        [f"{folder}/benchmark.csv" for folder in config["beside"]],
+    output:
+        [f"{ROOT}/all/tex/{name}.tex" for name in ["values", *COMPARED]],
+        [
+            f"{ROOT}/all/figures/fractions.{extension}"
+            for extension in ("pdf", "png", "svg")
+        ],
+    log:
+        f"{ROOT}/logs/together.log",
+    localrule: True
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        results=here("") + config["beside"],
+        folder=f"{ROOT}/all",
+    shell:
+        "python -m experiment.together {params.results} --out {params.folder} > {log} 2>&1"
+
+
+rule typeset_comparison:
+    input:
+        "paper/all.tex",
+        rules.compare_devices.output,
+    output:
+        f"{ROOT}/all/paper.pdf",
+    log:
+        f"{ROOT}/logs/together-paper.log",
+    localrule: True
+    conda:
+        "../envs/experiment.yaml"
+    params:
+        folder=f"{ROOT}/all/tex",
+    shell:
+        'export TEXINPUTS="$PWD/paper:"'
+        " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error all.tex)"
+        " > {log} 2>&1 && mv {params.folder}/all.pdf {output}"
 
 
 # A second Snakemake that makes nothing: it reads the records of what this one has made so far.
@@ -67,6 +112,7 @@ rule render_report:
         result("report.html"),
     log:
         result("logs/report.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     params:

@@ -19,7 +19,7 @@ rule verify_shape:
         "../envs/experiment.yaml"
     threads: workflow.cores
     resources:
-        gpu=1,
+        **PLACE,
     params:
         entry=entry_json,
         seed=config["seed"],
@@ -41,7 +41,7 @@ rule verify_cases:
         "../envs/experiment.yaml"
     threads: workflow.cores
     resources:
-        gpu=1,
+        **PLACE,
     params:
         seed=config["seed"],
     shell:
@@ -61,6 +61,7 @@ rule verify_all:
         ),
     log:
         result("logs/verify.log"),
+    localrule: True
     conda:
         "../envs/experiment.yaml"
     shell:
