@@ -23,14 +23,14 @@ def test_a_spill_shows_in_the_row_of_its_rung():
             vgpr_spills=found.vgpr_spills.where(found.index != spilled, 7)
         )).splitlines()
     }  # fmt: skip
-    assert rows["gang"][6] == "7"
-    assert rows["block"][6] == "0"
+    assert rows["gang"][7] == "7"
+    assert rows["block"][7] == "0"
 
 
 def test_the_table_counts_every_kernel_of_the_file():
     found = codeobjects()
     rows = [line.split(" & ") for line in amd.codeobjects_table(found).splitlines()]
-    counted = [cells[1] for cells in rows if len(cells) == 9 and cells[1].isdigit()]
+    counted = [cells[1] for cells in rows if len(cells) == 10 and cells[1].isdigit()]
     assert sum(map(int, counted)) == len(found)
 
 

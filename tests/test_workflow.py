@@ -222,6 +222,14 @@ def test_a_changed_figure_schedules_no_timing(copy):
     assert set(scheduled(copy)) == {*drawn, "typeset_paper", "render_report", "all"}
 
 
+def test_a_compiler_for_amd_is_asked_for_the_paper_and_not_by_smoke(copy):
+    (copy / "bin/hipcc").write_text("#!/bin/sh\n")
+    (copy / "bin/hipcc").chmod(0o755)
+    assert "codeobjects" in scheduled(copy)
+    smoke = scheduled(copy, "--configfile", "config/smoke.yaml")
+    assert "write_amd" in smoke and "codeobjects" not in smoke
+
+
 def test_smoke_and_real_results_do_not_touch(copy):
     before = {path: path.stat().st_mtime_ns for path in (copy / "results").rglob("*")}
     done = snakemake(copy, "--configfile", "config/smoke.yaml")

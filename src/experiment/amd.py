@@ -28,7 +28,7 @@ def by_rung(codeobjects):
 
 
 def codeobjects_table(codeobjects):
-    """A row a rung: registers and occupancy by wave size, spills, and the widths of accesses."""
+    """A row a rung: registers and occupancy by wave size, LDS, spills, the widths of accesses."""
     rows = []
     for rung, own in by_rung(codeobjects).groupby("rung", sort=False):
         cells = [tex.escape(rung), str(len(own))]
@@ -37,12 +37,13 @@ def codeobjects_table(codeobjects):
             cells += [str(of_wave.vgprs.max()), str(of_wave.waves_per_simd.min())]
         spilled = own.vgpr_spills.sum() + own.sgpr_spills.sum() + own.scratch_bytes.sum()
         widths = [own[own[kind] > 0][kind].min() for kind in ("load_bytes", "store_bytes")]
-        cells += [str(spilled), *("--" if pd.isna(w) else f"{w:.0f}" for w in widths)]
+        cells += [str(own.lds_bytes.max()), str(spilled)]
+        cells += ("--" if pd.isna(w) else f"{w:.0f}" for w in widths)
         rows.append(cells)
-    head = ["rung", "kernels", "VGPRs", "waves", "VGPRs", "waves", "spills", "load", "store"]
+    head = ["rung", "kernels", "VGPRs", "waves", "VGPRs", "waves", "LDS", "spills", "load", "store"]
     groups = " & & " + " & ".join(rf"\multicolumn{{2}}{{c}}{{{name}}}" for name in WAVES.values())
-    made = tex.tabular("lrrrrrrrr", head, rows)
-    return made.replace(r"\toprule" + "\n", r"\toprule" + f"\n{groups} & & & \\\\\n", 1)
+    made = tex.tabular("lrrrrrrrrr", head, rows)
+    return made.replace(r"\toprule" + "\n", r"\toprule" + f"\n{groups} & & & & \\\\\n", 1)
 
 
 def predicted_table(found):

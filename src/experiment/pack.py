@@ -21,11 +21,18 @@ from online_softmax import UNITS
 
 TABLES = ("benchmark", "samples", "verify", "claims")
 FIGURES = ("bandwidth", "speedup", "traffic")
+FACTS = (
+    "run_id", "date", "seed", "device", "device_facts", "driver", "rocm", "cuda", "torch", "python",
+    "operator", "cpu", "os", "container_image", "git", "packages",
+)  # fmt: skip
 
 
 def problems(folder):
     """What keeps the results in `folder` from being a reference, a sentence each."""
     facts = tables.read_json(folder / "environment.json")
+    if absent := [name for name in FACTS if name not in facts]:
+        yield f"environment.json: no {', '.join(absent)}; run snakemake to its end"
+        return
     read = {name: tables.read(folder / f"{name}.csv", name) for name in TABLES}
     missing = [
         path

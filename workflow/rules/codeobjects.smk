@@ -26,11 +26,11 @@ rule codeobjects:
 # What a model expects of AMD GPUs; a first run on one refutes it or does not.
 rule predict:
     input:
-        "reference/amd-gpus.csv",
         f"{ROOT}/build.json",
         OPERATOR,
         code("predicted", "claims", "tables"),
         schema("predicted"),
+        gpus="reference/amd-gpus.csv",
     output:
         report(
             f"{ROOT}/predicted.csv",
@@ -43,7 +43,7 @@ rule predict:
     conda:
         "../envs/experiment.yaml"
     shell:
-        "python -m experiment.predicted --gpus {input[0]} --out {output} > {log} 2>&1"
+        "python -m experiment.predicted --gpus {input.gpus} --out {output} > {log} 2>&1"
 
 
 rule write_amd:

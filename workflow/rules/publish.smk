@@ -35,7 +35,7 @@ rule typeset_paper:
         "paper/references.bib",
         rules.write_tex.output,
         rules.draw_figures.output.pdf,
-        rules.write_amd.output,
+        amd=rules.write_amd.output,
     output:
         report(
             result("paper.pdf"),
@@ -49,7 +49,7 @@ rule typeset_paper:
         "../envs/experiment.yaml"
     params:
         folder=lambda wildcards, output: Path(output[0]).with_name("tex"),
-        amd=f"{ROOT}/amd",
+        amd=lambda wildcards, input: Path(input.amd[0]).parent,
     shell:
         'export TEXINPUTS="$PWD/paper:$PWD/{params.amd}:" BIBINPUTS="$PWD/paper:"'
         " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error paper.tex)"
