@@ -1,11 +1,12 @@
 # make reproduce   measure this machine and write the paper (results/<device>/paper.pdf)
 # make test        run the tests
+# make test-amd    hold every kernel's AMD machine code against the gates
 # Both set up what they need first; see README.md.
 
 CONFIG ?= config/experiment.yaml
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: reproduce smoke test lint format lock setup reference clean distclean
+.PHONY: reproduce smoke test test-amd lint format lock setup reference clean distclean
 
 # One run at a time: flock does what Snakemake's own lock does, and lets go when a run is killed.
 reproduce:
@@ -19,6 +20,10 @@ smoke:
 
 test: setup
 	@python -m pytest
+
+# Every kernel for every AMD architecture, by the compilers that are there; see scripts/test-amd.
+test-amd: setup
+	@scripts/test-amd
 
 setup:
 	@scripts/setup

@@ -146,10 +146,30 @@ def test_held_elements_cost_at_most_two_exponentials_each(real):
         ("warp", "vgpr_spills is"),
         ("split_write", "scratch_bytes is"),
         ("gang", "0 polls match"),
+        ("warp", "waves; its header states"),
+        ("block", "0 vector stores; expected 4: one write an element"),
     ],
 )
 def test_gates_catch_planted_kernels(planted, rung, words):
     assert words in planted[rung]
+
+
+@needs_hipcc
+def test_a_second_read_is_caught(write):
+    """Each vector read three times, where the text of two paths may read it twice."""
+    again = HOLDING.replace(
+        "    to[i * kThreads] = ",
+        """{
+    asm volatile("" ::: "memory");
+    held[i] += from[i * kThreads];
+    asm volatile("" ::: "memory");
+    held[i] *= from[i * kThreads];
+    to[i * kThreads] = """,
+    ).replace("held[i] * sum;", "held[i] * sum; }")
+    text = again + "template __global__ void warp_kernel<float, 32, 32, 4>(const float*, float*);"
+    (kernel,) = codeobjects.kernels(TOOLCHAIN, "gfx90a", write(SOURCE % text))
+    said = list(codeobjects.violations(kernel))
+    assert any("12 vector loads; expected 8 or fewer: one read" in sentence for sentence in said)
 
 
 @needs_hipcc

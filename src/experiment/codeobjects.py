@@ -304,6 +304,38 @@ def round_up(number, granule):
 # ------------------------------------------------------------------------------------- gates
 
 
+#: For rungs that hold a slice, places in the text that read each of its vectors: on the aligned
+#: path and on the other, where each is tested; gang has both twice, for who has helped, and the
+#: loops of the help, which read a vector at a time.
+READING = {"warp": (2, 0), "block": (2, 0), "gang": (4, 4)}
+
+
+def moved_too_much(kernel):
+    """What shows that a rung of 1 read + 1 write an element moves more, from its accesses."""
+    if kernel.rung not in READING:
+        return
+    count = {
+        kind: sum(width(text, kind) == VECTOR_BYTES for text in kernel.instructions)
+        for kind in ("load", "store")
+    }
+    held = accesses(kernel, "load")
+    places, more = READING[kernel.rung]
+    if count["store"] != held:
+        yield f"{count['store']} vector stores; expected {held}: one write an element"
+    if count["load"] > places * held + more:
+        yield f"{count['load']} vector loads; expected {places * held + more} or fewer: one read"
+
+
+def stated_waves(rung):
+    """The fewest waves a SIMD holds, as the rung's header states it: one truth for both."""
+    header = SOURCE.parent / f"{rung.partition('_')[0]}.h"
+    text = re.sub(r"\s*\n//\s*", " ", header.read_text())
+    stated = re.search(r"On AMD a SIMD holds (\d+) of its waves or more", text)
+    if not stated:
+        raise CheckFailed(f"{header.name} does not state how many of its waves a SIMD holds")
+    return int(stated[1])
+
+
 def violations(kernel):
     """A sentence for everything in a kernel that no kernel may have."""
     row, arch = kernel.row(), ARCHS[kernel.arch]
@@ -320,6 +352,10 @@ def violations(kernel):
                 f"{who}: {kind}_bytes is {bytes_}; expected {needed} or more {kind}s"
                 f" of {VECTOR_BYTES} bytes"
             )
+    yield from (f"{who}: {sentence}" for sentence in moved_too_much(kernel))
+    least = stated_waves(kernel.rung)
+    if row["waves_per_simd"] < least:
+        yield f"{who}: a SIMD holds {row['waves_per_simd']} waves; its header states {least} or more"
     if kernel.rung in ("block", "gang"):
         # dispatch.h gives gang rows of up to half the blocks that its shapes name for the device.
         blocks, named = blocks_per_unit(kernel)[0], kernel.parameters[-1]

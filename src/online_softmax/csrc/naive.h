@@ -2,6 +2,7 @@
 // normalizer, for the result.
 //
 // Units: 3 reads + 1 write an element. Serves every shape.
+// On AMD a SIMD holds 4 of its waves or more.
 #pragma once
 
 #include <hip/hip_runtime.h>

@@ -2,6 +2,7 @@
 // and normalizer come out of it together; the second writes.
 //
 // Units: 2 reads + 1 write an element. Serves every shape.
+// On AMD a SIMD holds 4 of its waves or more.
 #pragma once
 
 #include <hip/hip_runtime.h>
