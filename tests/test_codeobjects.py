@@ -157,15 +157,9 @@ def test_gates_catch_planted_kernels(planted, rung, words):
 @needs_hipcc
 def test_a_second_read_is_caught(write):
     """Each vector read three times, where the text of two paths may read it twice."""
-    again = HOLDING.replace(
-        "    to[i * kThreads] = ",
-        """{
-    asm volatile("" ::: "memory");
-    held[i] += from[i * kThreads];
-    asm volatile("" ::: "memory");
-    held[i] *= from[i * kThreads];
-    to[i * kThreads] = """,
-    ).replace("held[i] * sum;", "held[i] * sum; }")
+    read = 'asm volatile("" ::: "memory"); held[i] += from[i * kThreads];'
+    write_it = "to[i * kThreads] = held[i] * sum;"
+    again = HOLDING.replace(write_it, f"{{ {read} {read} {write_it} }}")
     text = again + "template __global__ void warp_kernel<float, 32, 32, 4>(const float*, float*);"
     (kernel,) = codeobjects.kernels(TOOLCHAIN, "gfx90a", write(SOURCE % text))
     said = list(codeobjects.violations(kernel))
