@@ -53,6 +53,13 @@ Algorithm parse(std::string_view text, const std::array<Name, N>& names, c10::De
                     c10::DeviceTypeName(device, /*lower_case=*/true), "; accepted: ", join(names));
 }
 
+const char* name_of(Algorithm algorithm) {
+  for (const Name& name : kGpuAlgorithms) {
+    if (name.algorithm == algorithm) return name.text;
+  }
+  return "none";
+}
+
 std::string algorithms(std::string_view device) {
   if (device == "cpu") return join(kCpuAlgorithms);
   if (device == "cuda") return join(kGpuAlgorithms);
@@ -154,13 +161,6 @@ std::string explain_gpu(const Tensor& self, int64_t dim) {
          ", blocks a row: " + std::to_string(plan.ranks) + ")";
 }
 #endif
-
-const char* name_of(Algorithm algorithm) {
-  for (const Name& name : kGpuAlgorithms) {
-    if (name.algorithm == algorithm) return name.text;
-  }
-  return "none";
-}
 
 // What `auto` takes on a GPU that need not be here, and how many blocks share a row.
 std::tuple<std::string, int64_t> planned(int64_t rows, int64_t cols, at::ScalarType type,
