@@ -23,6 +23,9 @@ from torch.utils.cpp_extension import (
 PACKAGE = Path("src/online_softmax")
 CSRC = PACKAGE / "csrc"
 BACKENDS = ("cpu", "cuda", "rocm")
+TORCH_HIP = (
+    Path(torch.__file__).parent / "lib/libtorch_hip.so"
+)  # where torch is for ROCm in earnest
 OLDEST_TORCH = (2, 11)  # the first with Stream::native_handle in its headers
 
 # OpenMP is what at::parallel_for runs on. No -ffast-math: NaN, infinities and denormals keep
@@ -75,6 +78,8 @@ class Build(BuildExtension):
             "gpu_compiler": compiler_version([str(gpu), "--version"]) if gpu else None,
             "gpu_flags": GPU_FLAGS.get(BACKEND),
             "torch": torch.__version__,
+            "hip": torch.version.hip if BACKEND == "rocm" else None,
+            "evidence": BACKEND == "rocm" and not TORCH_HIP.exists(),
         }
         package = PACKAGE if self.inplace else Path(self.build_lib, "online_softmax")
         (package / "build.json").write_text(json.dumps(facts, indent=2) + "\n")

@@ -1,26 +1,11 @@
 """The operator's Python face. The kernels stand in csrc, the checks in csrc/ops.cpp."""
 
-import json
-from pathlib import Path
-
 import torch
 from torch import Tensor
 
-_PACKAGE = Path(__file__).parent
+from online_softmax import library
 
-
-def _load() -> Path:
-    """Registers torch.ops.online_softmax and returns the library's path."""
-    if not hasattr(torch.Stream, "native_handle"):
-        raise ImportError(f"online_softmax needs torch >= 2.11; this is torch {torch.__version__}")
-    library = next(_PACKAGE.glob("_C*.so"), None)
-    if library is None:
-        raise ImportError("online_softmax is not built; run: pip install --no-build-isolation -e .")
-    torch.ops.load_library(library)
-    return library
-
-
-_LIBRARY = _load()
+_LIBRARY = library.load()
 
 #: Accesses issued per element, reads + writes, by device kind and algorithm. `auto` is one of
 #: the others.
@@ -105,5 +90,4 @@ def planned(rows: int, cols: int, dtype: torch.dtype, units: int, shared_is_larg
 
 def build_info() -> dict:
     """What the library was built with: backend, compilers, flags, torch, and its file name."""
-    facts = json.loads((_PACKAGE / "build.json").read_text())
-    return facts | {"library": _LIBRARY.name}
+    return library.facts() | {"library": _LIBRARY.name}

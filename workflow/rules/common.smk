@@ -64,7 +64,7 @@ TABLES = [
     "published",
     "artifact",
 ]
-OPERATOR = ["src/online_softmax/__init__.py", "src/online_softmax/ops.py"]
+OPERATOR = [f"src/online_softmax/{name}.py" for name in ("__init__", "library", "ops")]
 CSRC = [
     path
     for path in glob("src/online_softmax/csrc/**", recursive=True)
