@@ -9,7 +9,7 @@
 ARG BASE_IMAGE=rocm/pytorch:rocm7.14_ubuntu24.04_py3.12_pytorch_release_2.12.0@sha256:c38eeda81d85f00fbe35d3d50ce42ce59c524e87d810624f4eb5c52fddb3b9ad
 FROM ${BASE_IMAGE}
 
-USER root
+USER 0
 WORKDIR /app
 
 RUN apt-get update \

@@ -6,7 +6,7 @@
 CONFIG ?= config/experiment.yaml
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: reproduce smoke test test-amd lint format lock setup reference clean distclean
+.PHONY: reproduce smoke test test-amd lint format lock sbom setup reference clean distclean
 
 # One run at a time: flock does what Snakemake's own lock does, and lets go when a run is killed.
 reproduce:
@@ -36,6 +36,7 @@ lint: setup
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 	clang-format --dry-run --Werror $(NATIVE)
+	hadolint $(shell git ls-files '*Dockerfile')
 
 format: setup
 	ruff check --fix .
@@ -53,11 +54,17 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
 	  --no-annotate requirements.in -o requirements.txt
 
+# What .venv holds, as a CycloneDX SBOM and as the list of licences that is kept.
+sbom: setup
+	mkdir -p dist
+	python -W ignore -m cyclonedx_py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-file dist/sbom.json .venv
+	python scripts/licences dist/sbom.json docs/licences.md
+
 clean:
 	git clean -fdxq results
 	rm -rf build .snakemake .snakemake.lock
 
-distclean: clean
-	rm -rf .venv .venv.new .pytest_cache .ruff_cache src/*.egg-info
-	rm -f src/online_softmax/*.so src/online_softmax/build.json
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+# Everything that git ignores, .venv and .env too; what is new and not yet added stays.
+distclean:
+	git clean -fdXq

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(
     not (ROOT / "Dockerfile").exists(), reason="an image holds no Dockerfile of its own"
 )
 FILES = [
-    "Dockerfile", "docker-compose.yml", ".env.example", ".dockerignore",
+    "Dockerfile", "codeobjects.Dockerfile", "docker-compose.yml", ".env.example", ".dockerignore",
     "scripts/container-entrypoint",
 ]  # fmt: skip
 
@@ -22,9 +22,9 @@ def read(name):
     return (ROOT / name).read_text()
 
 
-def instructions():
-    """The Dockerfile as [(instruction, rest)], continued lines joined."""
-    text = re.sub(r"^#.*\n", "", read("Dockerfile"), flags=re.MULTILINE).replace("\\\n", " ")
+def instructions(name="Dockerfile"):
+    """A Dockerfile as [(instruction, rest)], continued lines joined."""
+    text = re.sub(r"^#.*\n", "", read(name), flags=re.MULTILINE).replace("\\\n", " ")
     return [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line]
 
 
@@ -43,6 +43,7 @@ def test_a_bare_up_starts_the_rocm_service_alone():
         "reproduce": [],
         "cuda": ["cuda"],
         "cpu": ["cpu"],
+        "codeobjects": ["codeobjects"],
     }
     assert services()["reproduce"]["devices"] == ["/dev/kfd", "/dev/dri"]
 
@@ -59,7 +60,7 @@ def test_compose_and_dockerfile_have_the_same_defaults():
     assert f":-{argument('ROCM_ARCH')}}}" in arguments["ROCM_ARCH"]
     declared = {rest.partition("=")[0] for word, rest in instructions() if word == "ARG"}
     for service in services().values():
-        assert set(service["build"]["args"]) <= declared
+        assert set(service["build"].get("args", {})) <= declared
 
 
 def test_every_variable_of_compose_is_explained():
@@ -87,15 +88,31 @@ def test_a_layer_for_each_reason_to_build_anew():
     ]
 
 
-def test_everything_that_is_copied_exists_and_is_sent():
+@pytest.mark.parametrize("name", ["Dockerfile", "codeobjects.Dockerfile"])
+def test_everything_that_is_copied_exists_and_is_sent(name):
     sent = [line[1:] for line in read(".dockerignore").splitlines() if line.startswith("!")]
-    for word, rest in instructions():
+    for word, rest in instructions(name):
         for source in shlex.split(rest)[:-1] if word == "COPY" else []:
             assert list(ROOT.glob(source)), source
-            assert any(source == name or source.startswith(f"{name}/") for name in sent), source
+            assert any(source == path or source.startswith(f"{path}/") for path in sent), source
     assert not {"results", ".git", ".venv"} & set(sent)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_no_path_of_a_host(name):
     assert not re.search(r"/(home/(?!online-softmax)|Users/|root/|mnt/|tmp/)", read(name))
+
+
+def test_the_compiler_s_image_has_the_packages_of_its_rootfs():
+    packages = re.search(r"^packages=\((.*)\)", read("scripts/rocm7-rootfs"), re.MULTILINE)[1]
+    [install] = [rest for word, rest in instructions("codeobjects.Dockerfile") if "apt-get" in rest]
+    assert set(packages.split()) < set(install.split())
+
+
+def test_readme_s_commands_are_those_that_are_run():
+    section = read("README.md").partition("## In a container")[2].partition("\n## ")[0]
+    blocks = "".join(re.findall(r"```\n(.*?)```", section, re.DOTALL))
+    commands = [line.partition("  #")[0].strip() for line in blocks.splitlines()]
+    assert len(commands) > 5
+    script = read("tests/container/run")
+    assert [command for command in commands if command not in script] == []

@@ -1,5 +1,6 @@
 """The device's name, and facts that are found or null."""
 
+import importlib.metadata
 import json
 from types import SimpleNamespace
 
@@ -64,7 +65,20 @@ def test_the_command_writes_every_fact(tmp_path):
     assert facts["seed"] == 7
     assert facts["device"] == "cpu"
     assert facts["operator"]["compiler"]
-    assert "torch" in facts["packages"]
+    assert facts["packages"]["jsonschema"] == importlib.metadata.version("jsonschema")
+
+
+def test_a_package_that_is_there_twice_is_the_one_that_is_imported(tmp_path, monkeypatch):
+    for folder, text in {
+        "own/Thing-1.dist-info": "Name: Thing\nVersion: 1\n",
+        "base/Thing-2.dist-info": "Name: Thing\nVersion: 2\n",
+        "base/other-3.dist-info": "Name: other\nVersion: 3\n",
+        "base/removed-4.dist-info": "",
+    }.items():
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "METADATA").write_text(text)
+    monkeypatch.setattr("sys.path", [str(tmp_path / "own"), str(tmp_path / "base")])
+    assert environment.packages() == {"other": "3", "thing": "1"}
 
 
 def test_runs_have_names_of_their_own():

@@ -1,11 +1,14 @@
 """Which backend a build takes, with torch's version faked."""
 
+import importlib.metadata
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 
@@ -68,3 +71,29 @@ def test_refuses(tmp_path, options, message):
 def test_forcing_the_cpu(tmp_path):
     done = run_setup(tmp_path, cuda="13.0", forced="cpu")
     assert done.stdout.split() == ["online-softmax", "backend", "cpu"]
+
+
+@pytest.mark.parametrize("name", ["scripts/setup", "Dockerfile"])
+def test_everything_but_torch_is_installed_by_hash(name):
+    if not (ROOT / name).exists():
+        pytest.skip("an image holds no setup of its own")
+    text = (ROOT / name).read_text().replace("\\\n", "")
+    found = re.findall(r"pip\b\S* install +(.*)", text)
+    assert len(found) > 1
+    for options in found:
+        options = " ".join(options.split())
+        by_hash = "--require-hashes --no-deps -r requirements.txt" in options
+        assert by_hash or "-r requirements-torch.txt" in options or "--editable ." in options
+
+
+def test_the_lock_holds_a_hash_for_each_package_and_torch_s_own_but_no_torch():
+    text = (ROOT / "requirements.txt").read_text()
+    pins = re.findall(r"^\w\S*==[\s\S]*?(?=^\w|\Z)", text, re.MULTILINE)
+    assert all("--hash=sha256:" in pin for pin in pins)
+    locked = {pin.partition("==")[0] for pin in pins}
+    required = map(Requirement, importlib.metadata.requires("torch"))
+    named = {pin.name for pin in required if not pin.marker or pin.marker.evaluate({"extra": ""})}
+    of_a_gpu = {name for name in named if name.startswith(("cuda-", "nvidia-", "triton"))}
+    assert named - of_a_gpu <= locked
+    assert "torch" not in locked
+    assert re.fullmatch(r"torch==[\d.]+\n", (ROOT / "requirements-torch.txt").read_text())

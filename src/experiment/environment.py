@@ -35,7 +35,6 @@ from experiment import InputError, command, config, tables
 ROOT = Path(__file__).parents[2]
 SYS_CPU = Path("/sys/devices/system/cpu")
 SYS_KFD = Path("/sys/class/kfd/kfd/topology/nodes")
-PACKAGES = ("torch", "triton", "numpy", "pandas", "pyyaml", "snakemake", "matplotlib", "seaborn")
 
 
 def device_name(asked="auto"):
@@ -232,14 +231,12 @@ def output(*arguments):
 
 
 def packages():
-    """Versions of the packages that are installed."""
+    """Versions of all packages that this Python imports, by name; the first on its path counts."""
     found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    for package in importlib.metadata.distributions():
+        if package.name:  # a folder that an installer left half removed has none
+            found.setdefault(package.name.lower(), package.version)
+    return dict(sorted(found.items()))
 
 
 def main(arguments=None):

@@ -1,16 +1,22 @@
-# Stands in for a ROCm PyTorch image, Python in /opt/venv as there. hipcc is Debian's; torch is the
-# build without a GPU, changed where its extension builder looks: hipify, hipcc and the linker then
-# do their real work, and only the kernels cannot run.
-FROM debian:bookworm-slim
+# Stand-ins for a ROCm PyTorch image: hipcc is Debian's, torch a build without a GPU that poses as
+# one for ROCm. The architectures that a base names must give way to the build's argument.
 
+# HIP 5.2, with Python in /opt/venv as in AMD's images.
+FROM debian:bookworm-slim AS rocm5
 RUN apt-get update \
  && apt-get install -y --no-install-recommends g++ hipcc libamdhip64-dev python3-venv \
  && rm -rf /var/lib/apt/lists/*
 RUN python3 -m venv /opt/venv && /opt/venv/bin/pip install --no-cache-dir torch==2.13.0
-RUN cd /opt/venv/lib/python3.11/site-packages/torch \
- && sed -i "s/^hip.*/hip = '5.2.3'/" version.py \
- && echo '_is_compiled = lambda: True' >>cuda/__init__.py \
- && for name in c10_hip torch_hip; do g++ -shared -x c++ /dev/null -o lib/lib$name.so; done
+COPY pose_as_rocm.py /opt/
+RUN /opt/venv/bin/python3 /opt/pose_as_rocm.py 5.2.3
+ENV HIP_PLATFORM=amd ROCM_HOME=/usr PYTORCH_ROCM_ARCH=gfx000
 
-# The architectures that the base names must give way to the build's argument.
+# hipcc 7 and clang 21, with the system's Python and Debian's own torch.
+FROM debian:forky-slim AS rocm7
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends \
+      g++ hipcc libamdhip64-dev libtorch-dev python3-torch python3-venv rocm-device-libs-21 \
+ && rm -rf /var/lib/apt/lists/*
+COPY pose_as_rocm.py /opt/
+RUN python3 /opt/pose_as_rocm.py 6.4.3
 ENV HIP_PLATFORM=amd ROCM_HOME=/usr PYTORCH_ROCM_ARCH=gfx000

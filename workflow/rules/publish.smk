@@ -75,7 +75,7 @@ rule compare_devices:
         "../envs/experiment.yaml"
     params:
         results=here("") + config["beside"],
-        folder=f"{ROOT}/all",
+        folder=lambda wildcards, output: Path(output[0]).parents[1],
     shell:
         "python -m experiment.together {params.results} --out {params.folder} > {log} 2>&1"
 
@@ -92,7 +92,7 @@ rule typeset_comparison:
     conda:
         "../envs/experiment.yaml"
     params:
-        folder=f"{ROOT}/all/tex",
+        folder=lambda wildcards, output: Path(output[0]).with_name("tex"),
     shell:
         'export TEXINPUTS="$PWD/paper:"'
         " && (cd {params.folder} && latexmk -pdf -interaction=nonstopmode -halt-on-error all.tex)"
