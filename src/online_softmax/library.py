@@ -33,7 +33,7 @@ def load(package: Path = PACKAGE) -> Path:
             f"online_softmax needs {wanted}, and did not load beside torch {torch.__version__}"
             f" ({error.__cause__ or error}): install those, or {BUILD}"
         ) from None
-    if built["evidence"]:
+    if built.get("evidence"):
         warnings.warn(
             "this online_softmax was built without a ROCm torch, as evidence that it builds;"
             f" {BUILD}",
