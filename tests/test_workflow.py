@@ -90,7 +90,7 @@ def scratch(folder):
         (package / module.name).write_text(text)
     operator = folder / "src/online_softmax"
     (operator / "csrc").mkdir(parents=True)
-    for name in ("__init__.py", "ops.py", "csrc/softmax.hip", "../../setup.py"):
+    for name in ("__init__.py", "library.py", "ops.py", "csrc/softmax.hip", "../../setup.py"):
         (operator / name).write_text("")
     (folder / "bin").mkdir()
     for name, text in (("latexmk", "echo pdf > paper.pdf"), ("pdflatex", "")):
