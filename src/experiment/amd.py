@@ -41,9 +41,8 @@ def codeobjects_table(codeobjects):
         cells += ("--" if pd.isna(w) else f"{w:.0f}" for w in widths)
         rows.append(cells)
     head = ["rung", "kernels", "VGPRs", "waves", "VGPRs", "waves", "LDS", "spills", "load", "store"]
-    groups = " & & " + " & ".join(rf"\multicolumn{{2}}{{c}}{{{name}}}" for name in WAVES.values())
-    made = tex.tabular("lrrrrrrrrr", head, rows)
-    return made.replace(r"\toprule" + "\n", r"\toprule" + f"\n{groups} & & & & \\\\\n", 1)
+    groups = ["", "", *map(tex.two_columns, WAVES.values()), "", "", "", ""]
+    return tex.tabular("lrrrrrrrrr", head, rows, groups)
 
 
 def predicted_table(found):

@@ -10,8 +10,6 @@ kernels failed its verification, and every claim is there.
 
 import argparse
 import gzip
-import json
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -70,10 +68,12 @@ def pack(folder, out):
     found = list(problems(folder))
     if found:
         raise InputError(f"{folder} is not kept:\n  " + "\n  ".join(found))
-    device = json.loads((folder / "environment.json").read_text())["device"]
+    device = tables.read_json(folder / "environment.json")["device"]
+    kept = out / device
     out.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{device}.", dir=out))
-    try:
+    with tempfile.TemporaryDirectory(prefix=f".{device}.", dir=out) as temporary:
+        made = Path(temporary, "new")
+        made.mkdir()
         for name in ("environment.json", "summary.md", "benchmark.csv", "verify.csv", "claims.csv"):
             shutil.copyfile(folder / name, made / name)
         for name in FIGURES:
@@ -81,12 +81,9 @@ def pack(folder, out):
         # The same samples give the same bytes: no time, no name.
         packed = gzip.compress((folder / "samples.csv").read_bytes(), mtime=0)
         (made / "samples.csv.gz").write_bytes(packed)
-        made.chmod(0o755)
-        kept = out / device
-        shutil.rmtree(kept, ignore_errors=True)
-        os.replace(made, kept)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        if kept.exists():
+            kept.rename(Path(temporary, "old"))
+        made.rename(kept)
     return kept
 
 

@@ -87,11 +87,13 @@ def interval(claim):
     return f"{figure(claim.measured)} [{figure(claim.low)}, {figure(claim.high)}]"
 
 
-def tabular(columns, head, rows):
-    """A booktabs table, with a head or None; every cell is TeX already."""
+def tabular(columns, head, rows, groups=()):
+    """A booktabs table, with a head or None, and cells above it for groups of columns; every cell
+    is TeX already."""
     lines = [
         rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
+        *([" & ".join(groups) + r" \\"] if groups else []),
         *([" & ".join(head) + r" \\", r"\midrule"] if head else []),
         *(" & ".join(cells) + r" \\" for cells in rows),
         r"\bottomrule",
@@ -147,9 +149,10 @@ def bounds_table(benchmark):
         time = views.pivot(views.timed(benchmark, dtype=dtype), "time_us_median")
         if LAUNCH not in time.index:
             continue
+        cost = meeting_cost(benchmark, dtype)
         for key in (key for key in time.index if key[1] >= LONG_COLS):
             copied, taken = time.loc[key, ["copy", "auto"]]
-            alone = copied / (copied + meeting_cost(benchmark, dtype))
+            alone = copied / (copied + cost)
             rows.append([
                 shape(*key), dtype, significant(copied), significant(taken),
                 number(copied / taken), number(alone),
@@ -325,6 +328,11 @@ def definitions(macros, device):
     gpu = views.kind(device) == "gpu"
     switches = [r"\newif\ifgpu", r"\gputrue" if gpu else r"\gpufalse", ""]
     return "\n".join(switches) + commands(macros)
+
+
+def two_columns(name):
+    """The cell of a group of two columns."""
+    return rf"\multicolumn{{2}}{{c}}{{{name}}}"
 
 
 def commands(macros):

@@ -82,10 +82,9 @@ def fractions_table(table):
         ]
         for key in views.shapes(table)
     ]
-    names = " & ".join(rf"\multicolumn{{2}}{{c}}{{{tex.escape(device)}}}" for device in devices)
+    groups = ["", *(tex.two_columns(tex.escape(device)) for device in devices)]
     head = [r"rows $\times$ columns", *["of copy", "torch/auto"] * len(devices)]
-    made = tex.tabular("l" + "rr" * len(devices), head, rows)
-    return made.replace(r"\toprule", r"\toprule" + f"\n & {names} \\\\", 1)
+    return tex.tabular("l" + "rr" * len(devices), head, rows, groups)
 
 
 def verdicts_table(found):

@@ -27,7 +27,7 @@ def load(package: Path = PACKAGE) -> Path:
         torch.ops.load_library(library)
     except OSError as error:
         wanted = f"torch {built['torch']}"
-        if built["hip"]:
+        if built.get("hip"):
             wanted += f" built for ROCm, and the HIP runtime of {built['hip']} (libamdhip64)"
         raise ImportError(
             f"online_softmax needs {wanted}, and did not load beside torch {torch.__version__}"

@@ -52,7 +52,6 @@ ROOT = config["results"]
 DEVICES = list(config["devices"]) or [
     this_device() if config["device"] == "auto" else config["device"]
 ]
-SEVERAL = len(DEVICES) + len(config["beside"]) > 1
 FIGURES = ["bandwidth", "speedup", "traffic"]
 TABLES = [
     "environment",
@@ -73,7 +72,6 @@ CSRC = [
 # Where a compiler for AMD is at hand, the paper tells what it makes of these sources; else, and in
 # the one-minute version, whose results lie elsewhere, what the one of the record made.
 HIPCC = os.environ.get("ROCM7_ROOT") or shutil.which("hipcc")
-COMPARED = ["tables/devices", "tables/fractions", "tables/verdicts"]
 CODEOBJECTS = (
     f"{ROOT}/codeobjects.csv"
     if HIPCC and ROOT == "results"
@@ -83,7 +81,10 @@ AMD_TABLES = ["codeobjects", "predicted", "implied"]
 PAPER = ["paper.pdf"] if shutil.which("latexmk") and shutil.which("pdflatex") else []
 
 # One paper of all devices, where there are several.
-TOGETHER = [f"{ROOT}/all/{name}" for name in PAPER if SEVERAL]
+COMPARED = ["tables/devices", "tables/fractions", "tables/verdicts"]
+TOGETHER = [
+    f"{ROOT}/all/{name}" for name in PAPER if len(DEVICES) + len(config["beside"]) > 1
+]
 
 if not PAPER:
     print(

@@ -56,12 +56,15 @@ rule typeset_paper:
         " > {log} 2>&1 && mv {params.folder}/paper.pdf {output}"
 
 
+RESULTS = ["environment.json", "benchmark.csv", "claims.csv"]
+
+
 # One paper of every device: those measured here and those whose results lie beside.
 rule compare_devices:
     input:
         code("together", "figures", "tables", "tex", "views"),
-        here("environment.json", "benchmark.csv", "claims.csv"),
-        [f"{folder}/benchmark.csv" for folder in config["beside"]],
+        here(*RESULTS),
+        expand("{folder}/{name}", folder=config["beside"], name=RESULTS),
     output:
         [f"{ROOT}/all/tex/{name}.tex" for name in ["values", *COMPARED]],
         [

@@ -43,8 +43,8 @@ struct SliceShape {
 // row of 128 vectors does better with two waves than with one of twice the registers (float32 at
 // 65536 x 512: 0.99 against 0.97). Of the longest rows two are on a unit (bfloat16 at 50257
 // columns: 0.95; in one block of 1024 threads 0.85, in a gang 0.86).
+// clang-format off
 constexpr SliceShape kBlockShapes[2][7] = {
-    // clang-format off
     {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},
      {1024, 4, 0, 2}, {1024, 8, 0, 1}},
     {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},

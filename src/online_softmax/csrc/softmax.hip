@@ -56,7 +56,7 @@ struct Prepared {
   bool starts_early;
 };
 
-// What a kernel that takes much shared memory needs before its first launch on a device.
+// What a kernel needs before its first launch on a device, if it takes much shared memory.
 template <auto kernel>
 Prepared prepare(int64_t shared_bytes) {
   static PerDevice<Prepared> prepared;
@@ -76,12 +76,12 @@ Prepared prepare(int64_t shared_bytes) {
 constexpr int64_t kMostBlocks = 1 << 21;
 dim3 grid(int64_t blocks) { return dim3(static_cast<unsigned>(std::min(blocks, kMostBlocks))); }
 
-// Calls launch(first row, grid) until all rows, of so many blocks each, have been launched.
-template <typename Launch>
-hipError_t in_parts(int64_t rows, int blocks_a_row, Launch launch) {
+// Calls enqueue(first row, grid) until all rows, of so many blocks each, have been launched.
+template <typename Enqueue>
+hipError_t in_parts(int64_t rows, int blocks_a_row, Enqueue enqueue) {
   const int64_t most = std::max<int64_t>(1, kMostBlocks / blocks_a_row);
   for (int64_t first = 0; first < rows; first += most) {
-    launch(first, dim3(static_cast<unsigned>(std::min(most, rows - first) * blocks_a_row)));
+    enqueue(first, dim3(static_cast<unsigned>(std::min(most, rows - first) * blocks_a_row)));
     if (const hipError_t error = hipGetLastError(); error != hipSuccess) return error;
   }
   return hipSuccess;
