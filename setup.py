@@ -23,9 +23,7 @@ from torch.utils.cpp_extension import (
 PACKAGE = Path("src/online_softmax")
 CSRC = PACKAGE / "csrc"
 BACKENDS = ("cpu", "cuda", "rocm")
-TORCH_HIP = (
-    Path(torch.__file__).parent / "lib/libtorch_hip.so"
-)  # where torch is for ROCm in earnest
+TORCH_HIP = Path(torch.__file__).parent / "lib/libtorch_hip.so"  # there in a real ROCm torch
 OLDEST_TORCH = (2, 11)  # the first with Stream::native_handle in its headers
 
 # OpenMP is what at::parallel_for runs on. No -ffast-math: NaN, infinities and denormals keep

@@ -37,7 +37,7 @@ from experiment import CheckFailed, InputError, command, disassembly, schema, ta
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/online_softmax/csrc/softmax.hip"
-CACHE = ROOT / "build/codeobjects"
+CACHE = ROOT / ".cache/codeobjects"
 FLAGS = ["-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror"]
 DTYPES = {"float": "float32", "double": "float64", "Half": "float16", "Bfloat16": "bfloat16"}
 #: Which template parameter says how many vectors a lane holds, in the rungs that hold a slice.
@@ -309,6 +309,8 @@ def stated(header):
         Path(SOURCE.parent, header).read_text(),
         re.DOTALL,
     )
+    if not found:
+        raise CheckFailed(f"{header} does not state its units and its occupancy")
     return Stated(*map(int, found.groups()))
 
 
