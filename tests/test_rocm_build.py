@@ -152,6 +152,7 @@ def test_without_the_hip_runtime_the_import_ends_in_a_sentence(built):
 
 
 @pytest.mark.amd
+@pytest.mark.parametrize("built", [HERE], indirect=True)
 def test_a_wheel_says_what_it_needs_and_that_it_is_evidence(built, tmp_path, monkeypatch):
     monkeypatch.setenv("PYTORCH_ROCM_ARCH", "gfx90a;gfx1030")
     made, archs = wheel.make(tmp_path, built.toolchain)

@@ -172,7 +172,7 @@ def make(out, toolchain):
         if sorted(found) != sorted(archs):
             raise CheckFailed(f"{made.name} holds code for {found}; asked for: {archs}")
         Path(out).mkdir(parents=True, exist_ok=True)
-        return Path(shutil.move(made, Path(out, made.name))), found
+        return Path(shutil.move(made, Path(out, made.name))), archs
 
 
 def main(arguments=None):
