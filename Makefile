@@ -1,12 +1,13 @@
 # make reproduce   measure this machine and write the paper (results/<device>/paper.pdf)
 # make test        run the tests
-# make test-amd    hold every kernel's AMD machine code against the gates
-# Both set up what they need first; see README.md.
+# make test-amd    hold the kernels' AMD machine code against what they state; needs no GPU
+# make wheel-rocm  a wheel for AMD GPUs
+# Each sets up what it needs first; see README.md.
 
 CONFIG ?= config/experiment.yaml
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-.PHONY: reproduce smoke test test-amd lint format lock sbom setup reference clean distclean
+.PHONY: reproduce smoke test test-amd wheel-rocm lint format lock sbom setup reference clean distclean
 
 # One run at a time: flock does what Snakemake's own lock does, and lets go when a run is killed.
 reproduce:
@@ -21,9 +22,13 @@ smoke:
 test: setup
 	@python -m pytest
 
-# Every kernel for every AMD architecture, by the compilers that are there; see scripts/test-amd.
+# Every kernel for every AMD arch, by each compiler at hand; the extension and its wheel with each.
 test-amd: setup
-	@scripts/test-amd
+	@PYTHONPATH=src scripts/test-amd
+
+# A wheel for the archs of PYTORCH_ROCM_ARCH, default: all that the compiler knows; into dist/.
+wheel-rocm: setup
+	@PYTHONPATH=src python -m experiment.wheel --out dist
 
 setup:
 	@scripts/setup

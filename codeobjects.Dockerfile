@@ -6,7 +6,8 @@ FROM debian:forky-slim
 
 RUN apt-get update \
  && apt-get install -y --no-install-recommends \
-      hipcc libamdhip64-dev llvm-21 python3-pandas python3-yaml rocm-device-libs-21 tini \
+      hipcc libamdhip64-dev llvm-21 python3-networkx python3-pandas python3-yaml \
+      rocm-device-libs-21 tini \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY workflow/schemas workflow/schemas

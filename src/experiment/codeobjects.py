@@ -1,21 +1,26 @@
 """What AMD's compiler makes of the kernels, read from the machine code; no GPU needed.
 
 Every kernel of csrc/softmax.hip is compiled for each architecture, warnings as errors. Registers,
-shared memory (LDS), scratch, spills and wave size come from the code object's metadata; access
-widths, exponentials, barriers and the scope of gang's polling from its disassembly. The gates say
-what no kernel may have. Compiled, not run: nothing here is a measurement of a device.
+shared memory (LDS), scratch, spills and wave size come from the code object's metadata; accesses,
+exponentials, barriers and the scope of gang's polling from its disassembly. The gates hold them
+against what each rung's header states: units and occupancy. Compiled, not run: nothing here is a
+measurement of a device.
 
 A column that needs a word:
-    kernel           rung<template parameters after the element type>
-    waves_per_simd   by registers and LDS, in whole blocks
-    load_bytes       the width that the accesses of the aligned path have: of as many of the
-    store_bytes      widest as that path needs (`accesses`), the narrowest
-    exps, barriers   instructions in the kernel's text, all paths together
+    kernel               rung<template parameters after the element type>
+    waves_per_simd       by registers and LDS, in whole blocks
+    waves_stated         what the rung's header promises
+    reads_per_element    accesses that an element of an aligned row costs, counted along the
+    writes_per_element   heaviest path (disassembly.py); split's two kernels share its units
+    load_bytes           the width of those accesses; 0: none
+    store_bytes
+    exps, barriers       instructions in the kernel's text, all paths together
 """
 
 import argparse
 import functools
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -28,14 +33,15 @@ from pathlib import Path
 
 import yaml
 
-from experiment import CheckFailed, InputError, command, schema, tables
+from experiment import CheckFailed, InputError, command, disassembly, schema, tables
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/online_softmax/csrc/softmax.hip"
 CACHE = ROOT / ".cache/codeobjects"
 FLAGS = ["-O3", "-std=c++17", "-Wall", "-Wextra", "-Werror"]
 DTYPES = {"float": "float32", "double": "float64", "Half": "float16", "Bfloat16": "bfloat16"}
-VECTOR_BYTES = 16
+#: Which template parameter says how many vectors a lane holds, in the rungs that hold a slice.
+HELD = {"warp": 2, "block": 1, "gang": 1}
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,10 @@ class Toolchain:
 
     def __init__(self, hipcc=None, root=None):
         self.root = root and Path(root).resolve()
-        self.hipcc = hipcc or ("hipcc" if root else shutil.which("hipcc") or rocm_hipcc())
+        self.hipcc = hipcc or ("hipcc" if root else here())
         present = self.root / "usr/bin/hipcc" if root else self.hipcc and shutil.which(self.hipcc)
         if not (present and Path(present).exists()):
-            asked = f"--root {root}" if root else f"--hipcc {hipcc}" if hipcc else "PATH"
+            asked = f"--root {root}" if root else f"--hipcc {hipcc}" if hipcc else PLACES
             raise InputError(
                 f"no hipcc in {asked}; install it (Debian: apt-get install hipcc) or make a folder"
                 " with scripts/rocm7-rootfs DIR and give --root DIR"
@@ -127,16 +133,18 @@ class Toolchain:
 
     def compile(self, source, arch):
         """The code object of `source`, from the cache where all that it depends on is the same."""
-        key = digest(source.parent, source.name, arch, self.version, *FLAGS)
+        files = [source, *sorted(source.parent.glob("*.h"))]
+        key = digest(files, arch, self.version, *FLAGS)
         made = CACHE / f"{source.stem}-{arch}-{key}.elf"
         if made.exists():
             return made
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-            shutil.copytree(source.parent, Path(folder, "csrc"))
+            for path in files:  # and nothing else, so that nothing else can matter
+                shutil.copy(path, folder)
             what = ["--genco", "--no-gpu-bundle-output", f"--offload-arch={arch}", *FLAGS]
             try:
-                self.run(self.hipcc, *what, f"csrc/{source.name}", "-o", "k.elf", folder=folder)
+                self.run(self.hipcc, *what, source.name, "-o", "k.elf", folder=folder)
             except subprocess.CalledProcessError as error:
                 raise CheckFailed(
                     f"{source.name} does not compile for {arch} ({self.version}):\n{error.stderr}"
@@ -156,17 +164,24 @@ class Toolchain:
         return True
 
 
-def rocm_hipcc():
-    """hipcc of a ROCm that is not on PATH, or None."""
-    path = Path(os.environ.get("ROCM_PATH", "/opt/rocm"), "bin/hipcc")
-    return str(path) if path.exists() else None
+PLACES = "ROCM_HOME, ROCM_PATH, ROCm's Python packages, PATH or /opt/rocm"
 
 
-def digest(folder, *words):
-    """A hash of the words and of every file in the folder."""
+def here():
+    """hipcc of this machine, looked for in the order of PLACES, as torch does; or None."""
+    package = importlib.util.find_spec("_rocm_sdk_core")
+    homes = [os.environ.get("ROCM_HOME"), os.environ.get("ROCM_PATH")]
+    homes += [package and Path(package.origin).parent]
+    found = [str(Path(home, "bin/hipcc")) for home in homes if home]
+    found += [shutil.which("hipcc"), "/opt/rocm/bin/hipcc"]
+    return next((path for path in found if path and Path(path).exists()), None)
+
+
+def digest(files, *words):
+    """A hash of the words and of the files, by name and content."""
     found = hashlib.sha256("\0".join(words).encode())
-    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-        found.update(f"\0{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    for path in files:
+        found.update(f"\0{path.name}\0".encode() + path.read_bytes())
     return found.hexdigest()[:16]
 
 
@@ -182,7 +197,7 @@ class Kernel:
     dtype: str
     parameters: list  # of the template, after the element type
     metadata: dict
-    instructions: list  # texts
+    instructions: list  # of disassembly.Instruction
     compiler: str
 
     @property
@@ -190,17 +205,22 @@ class Kernel:
         return f"{self.rung}<{', '.join(map(str, self.parameters))}>"
 
     def count(self, pattern):
-        return sum(bool(re.match(pattern, text)) for text in self.instructions)
+        return sum(bool(re.match(pattern, instruction.text)) for instruction in self.instructions)
 
-    def width(self, kind):
-        """Bytes of the narrowest of the `accesses` widest loads or stores; 0: it has fewer."""
-        widths = sorted(filter(None, (width(text, kind) for text in self.instructions)))
-        needed = accesses(self, kind)
-        return widths[-needed] if 0 < needed <= len(widths) else 0
+    @property
+    def held(self):
+        """The vectors that a lane holds; None: it walks."""
+        return self.parameters[HELD[self.rung]] if self.rung in HELD else None
+
+    @property
+    def header(self):
+        """The file that states the rung's units and occupancy; split's kernels share one."""
+        return self.rung.partition("_")[0] + ".h"
 
     def row(self):
         """As a row of codeobjects.csv."""
         blocks, waves = blocks_per_unit(self)
+        traffic = disassembly.traffic(self.instructions, self.held)
         return {
             "arch": self.arch,
             "wave_size": self.metadata[".wavefront_size"],
@@ -213,24 +233,27 @@ class Kernel:
             "vgpr_spills": self.metadata[".vgpr_spill_count"],
             "sgpr_spills": self.metadata[".sgpr_spill_count"],
             "waves_per_simd": blocks * waves // Arch.SIMDS,
-            "load_bytes": self.width("load"),
-            "store_bytes": self.width("store"),
+            "waves_stated": stated(self.header).waves(self.arch),
+            "reads_per_element": traffic.reads,
+            "writes_per_element": traffic.writes,
+            "load_bytes": traffic.load_bytes,
+            "store_bytes": traffic.store_bytes,
             "exps": self.count(r"v_(s_)?exp_f32"),
             "barriers": self.count(r"s_barrier(_wait)?\b"),
             "compiler": self.compiler,
         }
 
 
-def kernels(toolchain, arch, source=SOURCE):
-    """Compile `source` for `arch` and read its kernels."""
-    made = toolchain.compile(source, arch)
+def kernels(toolchain, arch, source=None):
+    """Compile `source` (default: SOURCE) for `arch` and read its kernels."""
+    made = toolchain.compile(source or SOURCE, arch)
     notes = toolchain.llvm("llvm-readelf", "--notes", made.name, folder=made.parent)
     found = yaml.safe_load(re.search(r"---\n(.*?)\n\.\.\.", notes, re.DOTALL)[1])
     metadata = {entry[".name"]: entry for entry in found["amdhsa.kernels"]}
     listing = toolchain.llvm(
         "llvm-objdump", "-d", "--no-show-raw-insn", made.name, folder=made.parent
     )
-    text = disassembly(listing)
+    text = disassembly.read(listing)
     plain = toolchain.llvm("llvm-cxxfilt", *metadata).splitlines()
     return [
         Kernel(arch, *signature(readable), metadata[name], text[name], toolchain.version)
@@ -244,46 +267,6 @@ def signature(readable):
     found = re.match(r"void online_softmax::(\w+)_kernel<([^>]*)>\(", readable)
     element, *parameters = found[2].split(", ")
     return found[1], DTYPES[element.removeprefix("online_softmax::")], list(map(int, parameters))
-
-
-def disassembly(listing):
-    """Instructions by symbol, without addresses."""
-    found = {}
-    for line in listing.splitlines():
-        if symbol := re.match(r"[0-9a-f]+ <(.+)>:", line):
-            lines = found.setdefault(symbol[1], [])
-        elif line.startswith("\t"):
-            lines.append(line.partition("//")[0].strip())
-    return found
-
-
-#: Bytes by how a load or store is called: dwordx4 up to gfx10, b128 from gfx11.
-WIDTHS = {"dwordx4|b128": 16, "dwordx3|b96": 12, "dwordx2|b64": 8, "dword|b32": 4, "short|16": 2}
-
-
-def width(text, kind):
-    """The bytes that an instruction moves between a lane and device memory; None: not of `kind`."""
-    opcode = re.match(rf"(?:global|flat|buffer)_{kind}_(\w+)", text)
-    return opcode and next((n for name, n in WIDTHS.items() if re.search(name, opcode[1])), 1)
-
-
-def accesses(kernel, kind):
-    """How many 16-byte accesses the text of the aligned path needs at the least.
-
-    Rungs that hold a slice name its vectors in their parameters. The others walk: rows.h unrolls
-    a walk by 4, or by 2 where it writes or the elements are 8 bytes.
-    """
-    held = {"warp": 2, "block": 1, "gang": 1}
-    if kernel.rung in held:
-        return kernel.parameters[held[kernel.rung]]
-    each, map_ = 2 if kernel.dtype == "float64" else 4, 2
-    walks = {
-        "naive": (2 * each + map_, map_),
-        "online": (each + map_, map_),
-        "split_reduce": (each, 0),
-        "split_write": (map_, map_),
-    }
-    return walks[kernel.rung][kind == "store"]
 
 
 def blocks_per_unit(kernel):
@@ -304,66 +287,76 @@ def round_up(number, granule):
 # ------------------------------------------------------------------------------------- gates
 
 
-#: For rungs that hold a slice, places in the text that read each of its vectors: on the aligned
-#: path and on the other, where each is tested; gang has both twice, for who has helped, and the
-#: loops of the help, which read a vector at a time.
-READING = {"warp": (2, 0), "block": (2, 0), "gang": (4, 4)}
+@dataclass(frozen=True)
+class Stated:
+    """What the comment that opens a rung's header states."""
+
+    reads: int
+    writes: int
+    waves_per_simd: int
+    waves_per_simd_gfx906: int  # whose register file is half of the others'
+
+    def waves(self, arch):
+        return self.waves_per_simd_gfx906 if arch == "gfx906" else self.waves_per_simd
 
 
-def moved_too_much(kernel):
-    """What shows that a rung of 1 read + 1 write an element moves more, from its accesses."""
-    if kernel.rung not in READING:
-        return
-    count = {
-        kind: sum(width(text, kind) == VECTOR_BYTES for text in kernel.instructions)
-        for kind in ("load", "store")
-    }
-    held = accesses(kernel, "load")
-    places, more = READING[kernel.rung]
-    if count["store"] != held:
-        yield f"{count['store']} vector stores; expected {held}: one write an element"
-    if count["load"] > places * held + more:
-        yield f"{count['load']} vector loads; expected {places * held + more} or fewer: one read"
+@functools.cache
+def stated(header):
+    """Read it, so that it is written once."""
+    found = re.search(
+        r"// Units: (\d) reads? \+ (\d) writes? an element.*"
+        r"// Occupancy: (\d+) waves a SIMD or more, (\d+) on gfx906\.",
+        Path(SOURCE.parent, header).read_text(),
+        re.DOTALL,
+    )
+    if not found:
+        raise CheckFailed(f"{header} does not state its units and its occupancy")
+    return Stated(*map(int, found.groups()))
 
 
-def stated_waves(rung, arch):
-    """The fewest waves a SIMD holds, as the rung's header states it: one truth for both. gfx906 has
-    half of the others' registers, and a number of its own."""
-    header = SOURCE.parent / f"{rung.partition('_')[0]}.h"
-    text = re.sub(r"\s*\n//\s*", " ", header.read_text())
-    stated = re.search(r"On AMD a SIMD holds (\d+) of its waves or more, (\d+) on gfx906", text)
-    if not stated:
-        raise CheckFailed(f"{header.name} does not state how many of its waves a SIMD holds")
-    return int(stated[2 if arch == "gfx906" else 1])
+def violations(found):
+    """A sentence for everything in the kernels that none may have."""
+    rows = [kernel.row() for kernel in found]
+    for kernel, row in zip(found, rows, strict=True):
+        yield from kernel_violations(kernel, row)
+    rungs = {}
+    for kernel, row in zip(found, rows, strict=True):
+        key = (kernel.arch, kernel.header, kernel.dtype, *kernel.parameters)
+        rungs.setdefault(key, []).append((kernel, row))
+    for (arch, header, dtype, *_), parts in rungs.items():
+        who = f"{arch}, {' + '.join(kernel.name for kernel, _ in parts)}, {dtype}"
+        for kind in ("reads", "writes"):
+            counted = sum(row[f"{kind}_per_element"] for _, row in parts)
+            expected = getattr(stated(header), kind)
+            if counted != expected:
+                yield f"{who}: {counted:g} {kind} an element; {header} states {expected}"
 
 
-def violations(kernel):
-    """A sentence for everything in a kernel that no kernel may have."""
-    row, arch = kernel.row(), ARCHS[kernel.arch]
+def kernel_violations(kernel, row):
+    """Those of one kernel, given its row of codeobjects.csv."""
+    arch = ARCHS[kernel.arch]
     who = f"{kernel.arch}, {kernel.name}, {kernel.dtype}"
     for what in ("vgpr_spills", "sgpr_spills", "scratch_bytes"):
         if row[what]:
             yield f"{who}: {what} is {row[what]}; expected 0"
     if row["wave_size"] != arch.wave_size:
         yield f"{who}: compiled for waves of {row['wave_size']}; expected {arch.wave_size}"
-    for kind in ("load", "store"):
-        bytes_, needed = row[f"{kind}_bytes"], accesses(kernel, kind)
-        if needed and bytes_ != VECTOR_BYTES:
-            yield (
-                f"{who}: {kind}_bytes is {bytes_}; expected {needed} or more {kind}s"
-                f" of {VECTOR_BYTES} bytes"
-            )
-    yield from (f"{who}: {sentence}" for sentence in moved_too_much(kernel))
-    least = stated_waves(kernel.rung, kernel.arch)
-    if row["waves_per_simd"] < least:
-        yield f"{who}: a SIMD holds {row['waves_per_simd']} waves; its header states {least} or more"
+    for what in ("load_bytes", "store_bytes"):
+        if row[what] not in (0, disassembly.VECTOR_BYTES):
+            yield f"{who}: {what} is {row[what]}; expected {disassembly.VECTOR_BYTES}"
+    if row["waves_per_simd"] < row["waves_stated"]:
+        yield (
+            f"{who}: a SIMD holds {row['waves_per_simd']} waves;"
+            f" {kernel.header} states {row['waves_stated']} or more"
+        )
     if kernel.rung in ("block", "gang"):
         # dispatch.h gives gang rows of up to half the blocks that its shapes name for the device.
         blocks, named = blocks_per_unit(kernel)[0], kernel.parameters[-1]
         if 2 * blocks < named:
             yield f"{who}: a unit holds {blocks} blocks; expected half of {named} or more"
     if kernel.rung == "gang":
-        polls = [text for text in kernel.instructions if width(text, "load") == 8]
+        texts = [instruction.text for instruction in kernel.instructions]
+        polls = [text for text in texts if disassembly.width(text, "load") == 8]
         seeing = [text for text in polls if re.search(arch.poll, text)]
         # One in the wait, one that opens it, one in the test aid that is late on purpose.
         if len(seeing) < 3:
@@ -390,18 +383,31 @@ def chosen_archs(toolchain, asked):
     return known
 
 
+def add_compiler(parser):
+    """The options that say which compiler."""
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--hipcc", help="the compiler; default: this machine's")
+    where.add_argument(
+        "--root",
+        default=os.environ.get("ROCM7_ROOT"),
+        help="a folder made by scripts/rocm7-rootfs; default: ROCM7_ROOT, where it is set",
+    )
+
+
+def compiler(options):
+    return Toolchain(options.hipcc, None if options.hipcc else options.root)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m experiment.codeobjects", description=__doc__.partition("\n")[0]
     )
     parser.add_argument("--arch", nargs="+", help=f"of {', '.join(ARCHS)}; default: all")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("--hipcc", help="the compiler; default: from PATH or ROCM_PATH")
-    where.add_argument("--root", help="a folder made by scripts/rocm7-rootfs")
+    add_compiler(parser)
     parser.add_argument("--gate", action="store_true", help="fail if a kernel breaks a rule")
     parser.add_argument("--out", required=True, help="the CSV to write")
     options = parser.parse_args(arguments)
-    toolchain = Toolchain(options.hipcc, options.root)
+    toolchain = compiler(options)
     archs = chosen_archs(toolchain, options.arch)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         by_arch = pool.map(lambda arch: kernels(toolchain, arch), archs)
@@ -409,7 +415,7 @@ def main(arguments=None):
     found.sort(key=lambda kernel: (archs.index(kernel.arch), kernel.name, kernel.dtype))
     rows = tables.frame([kernel.row() for kernel in found], "codeobjects")
     tables.write(rows, options.out, "codeobjects")
-    broken = [sentence for kernel in found for sentence in violations(kernel)]
+    broken = list(violations(found))
     if options.gate and broken:
         raise CheckFailed("\n".join(broken))
 

@@ -1,10 +1,10 @@
 # What AMD's compiler makes of the kernels; it needs the compiler and no GPU, and no device's
 # results depend on it. ROCM7_ROOT names a folder made by scripts/rocm7-rootfs, whose compiler
-# knows every arch; else hipcc from PATH serves the archs that it knows.
+# knows every arch; else this machine's hipcc serves the archs that it knows.
 rule codeobjects:
     input:
         CSRC,
-        code("codeobjects", "tables"),
+        code("codeobjects", "disassembly", "tables"),
         schema("codeobjects"),
     output:
         report(

@@ -3,7 +3,7 @@
 //
 // Units: 1 read + 1 write an element. Serves rows of up to kThreads · (kInRegisters + kInShared)
 // vectors.
-// On AMD a SIMD holds 8 of its waves or more, 4 on gfx906.
+// Occupancy: 8 waves a SIMD or more, 4 on gfx906.
 #pragma once
 
 #include <hip/hip_runtime.h>

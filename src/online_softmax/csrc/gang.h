@@ -2,7 +2,8 @@
 // their slices, wait for the others', and write.
 //
 // Units: 1 read + 1 write an element, and 8 bytes a block. Serves rows that the device can hold
-// on chip, with x and y apart. On AMD a SIMD holds 4 of its waves or more, 2 on gfx906.
+// on chip, with x and y apart.
+// Occupancy: 4 waves a SIMD or more, 2 on gfx906.
 //
 // A slice's pair is published as one 64-bit word in memory that starts as zero. What makes the
 // waiting right:

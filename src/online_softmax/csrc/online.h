@@ -2,7 +2,7 @@
 // and normalizer come out of it together; the second writes.
 //
 // Units: 2 reads + 1 write an element. Serves every shape.
-// On AMD a SIMD holds 6 of its waves or more, 2 on gfx906.
+// Occupancy: 6 waves a SIMD or more, 2 on gfx906.
 #pragma once
 
 #include <hip/hip_runtime.h>

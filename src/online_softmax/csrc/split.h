@@ -4,7 +4,7 @@
 //
 // Units: 2 reads + 1 write an element. Serves every shape; meant for few long rows where gang
 // cannot go.
-// On AMD a SIMD holds 6 of its waves or more, 2 on gfx906.
+// Occupancy: 6 waves a SIMD or more, 2 on gfx906.
 #pragma once
 
 #include <hip/hip_runtime.h>
