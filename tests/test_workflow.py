@@ -282,6 +282,14 @@ def test_a_bad_configuration_is_refused_in_plain_words(tmp_path):
     assert "Traceback" not in done.stdout
 
 
+def test_what_a_failed_step_says_reaches_the_user(tmp_path):
+    folder = scratch(tmp_path)
+    (folder / "src/experiment/claims.py").write_text("raise SystemExit('no copy was timed')")
+    done = snakemake(folder, "claims")
+    assert done.returncode != 0
+    assert "results/cpu/logs/claims.log ends with:\n  no copy was timed" in done.stdout
+
+
 def test_a_killed_run_resumes_and_trusts_no_half_written_file(tmp_path):
     folder = scratch(tmp_path)
     (folder / "hang").touch()
