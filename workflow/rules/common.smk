@@ -8,6 +8,7 @@ import sys
 from glob import glob
 from pathlib import Path
 from subprocess import PIPE, run
+from time import time
 
 # `python` in a rule is the interpreter that runs Snakemake, and it finds the sources.
 os.environ.update(
