@@ -20,11 +20,6 @@ if "groups" not in config:
 include: "workflow/rules/common.smk"
 
 
-if config["container"]:
-
-    container: config["container"]
-
-
 report: "workflow/report/workflow.rst"
 
 

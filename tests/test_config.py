@@ -81,6 +81,14 @@ def test_a_shape_declared_twice_for_one_kind_is_refused():
     config.check({"groups": {"one": GROUP, "two": {**GROUP, "runs_on": "gpu"}}})
 
 
+def test_a_partition_for_some_devices_and_not_for_all_is_refused():
+    devices = {"cuda-a": {"slurm_partition": "a"}, "cuda-b": {}}
+    told = message(declared() | {"devices": devices})
+    assert "devices.cuda-b: no slurm_partition, and cuda-a has one" in told
+    devices["cuda-b"] = {"slurm_partition": "b"}
+    config.check(declared() | {"devices": devices})
+
+
 def test_an_empty_file_is_refused(tmp_path):
     (tmp_path / "empty.yaml").write_text("")
     with pytest.raises(config.ConfigError, match=r"(?s)empty\.yaml: .*None is not a mapping"):

@@ -121,7 +121,7 @@ def environment(folder, tex=True):
     """Only the tools a test means to have: the system's TeX must not decide what is scheduled."""
     tools = folder / "tools"
     tools.mkdir(exist_ok=True)
-    for name in ("bash", "sh", "mv", "tee", "env", "rm", "mkdir", "cat", "ls", "git"):
+    for name in ("bash", "sh", "mv", "tee", "env", "rm", "mkdir", "cat", "ls", "git", "which"):
         if (found := shutil.which(name)) and not (tools / name).exists():
             (tools / name).symlink_to(found)
     path = [str(tools), *([str(folder / "bin")] if tex else [])]
@@ -282,6 +282,14 @@ def test_a_bad_configuration_is_refused_in_plain_words(tmp_path):
     assert "Traceback" not in done.stdout
 
 
+def test_what_a_failed_step_says_reaches_the_user(tmp_path):
+    folder = scratch(tmp_path)
+    (folder / "src/experiment/claims.py").write_text("raise SystemExit('no copy was timed')")
+    done = snakemake(folder, "claims")
+    assert done.returncode != 0
+    assert "results/cpu/logs/claims.log ends with:\n  no copy was timed" in done.stdout
+
+
 def test_a_killed_run_resumes_and_trusts_no_half_written_file(tmp_path):
     folder = scratch(tmp_path)
     (folder / "hang").touch()
@@ -309,3 +317,59 @@ def test_a_killed_run_resumes_and_trusts_no_half_written_file(tmp_path):
     assert done.returncode == 0, done.stdout
     assert half.read_text() != "half"
     assert {path: path.stat().st_mtime_ns for path in verified} == verified
+
+
+SEVERAL = {
+    "cuda-a": {"gpu_model": "a100", "container": "docker://softmax:cuda"},
+    "rocm-gfx942-304cu": {"gpu_model": "mi300x", "container": "docker://softmax:rocm"},
+    "cpu": {},
+}
+
+
+def jobs_of(folder, device):
+    """The text of each job that a dry run would do for a device: {rule: text}."""
+    done = snakemake(folder, "--dry-run", "--printshellcmds", "--quiet", "host")
+    assert done.returncode == 0, done.stdout
+    found = re.split(r"^(?:local)?rule (?=\w+:)", done.stdout, flags=re.MULTILINE)[1:]
+    return {job.partition(":")[0]: job for job in found if f"device={device}" in job}
+
+
+def resources(job):
+    return set(re.search("resources: (.*)", job)[1].split(", "))
+
+
+def several(folder):
+    """A scratch copy whose configuration names several devices and groups for each kind."""
+    scratch(folder)
+    groups = {
+        kind: CONFIG["groups"]["typical"] | {"runs_on": kind, "reason": "Shapes for a test."}
+        for kind in ("cpu", "gpu")
+    }
+    write_config(folder, {"groups": groups, "devices": SEVERAL})
+    return folder
+
+
+def test_each_device_asks_for_its_own_gpu_and_stands_on_its_own_build(tmp_path):
+    folder = several(tmp_path)
+    for device, model in (("cuda-a", "a100"), ("rocm-gfx942-304cu", "mi300x")):
+        jobs = jobs_of(folder, device)
+        assert f"results/{device}/build.json" in jobs["build_in_image"]
+        for rule in ("environment", "verify_shape", "verify_cases", "benchmark_shape"):
+            assert {"gpu=1", f"gpu_model={model}"} <= resources(jobs[rule])
+            assert f"results/{device}/build.json" in jobs[rule]
+            assert f"PYTHONPATH=build/{device}:src python" in jobs[rule]
+
+
+def test_a_cpu_asks_for_no_gpu_and_takes_the_build_in_place(tmp_path):
+    jobs = jobs_of(several(tmp_path), "cpu")
+    assert "build_in_image" not in jobs
+    for rule in ("environment", "verify_shape", "verify_cases", "benchmark_shape"):
+        assert "gpu=0" in resources(jobs[rule]) and "gpu_model" not in jobs[rule]
+        assert "results/build.json" in jobs[rule]
+        assert "PYTHONPATH=src python" in jobs[rule]
+
+
+def test_several_devices_meet_in_one_paper(tmp_path):
+    jobs = scheduled(several(tmp_path))
+    assert jobs["compare_devices"] == [None] and jobs["typeset_comparison"] == [None]
+    assert len(jobs["benchmark_shape"]) == 2 * len(SEVERAL)

@@ -34,7 +34,7 @@ def check(mapping):
     """Returns `mapping` with defaults filled in; raises ConfigError listing each problem."""
     rules = schema.load("config")
     filled = schema.with_defaults(mapping, rules)
-    found = schema.problems(filled, rules) or repeated_shapes(filled)
+    found = schema.problems(filled, rules) or [*repeated_shapes(filled), *half_placed(filled)]
     if found:
         raise ConfigError("bad configuration\n  " + "\n  ".join(found))
     return filled
@@ -52,6 +52,18 @@ def repeated_shapes(config):
                 )
             seen[shape] = name
     return found
+
+
+def half_placed(config):
+    """A sentence for each device without a partition where another has one: the profile's would
+    not serve it, as Snakemake takes a resource that a rule names from the rule alone."""
+    key, devices = "slurm_partition", config["devices"]
+    named = [name for name, place in devices.items() if key in place]
+    return [
+        f"devices.{name}: no {key}, and {named[0]} has one; give each device its own, or none"
+        for name in devices
+        if named and name not in named
+    ]
 
 
 def kind(device):

@@ -1,10 +1,10 @@
-"""How long the whole matrix takes over N GPUs, from the seconds that each shape took on one.
+"""How long a run takes over N GPUs, from the seconds that each of its jobs took.
 
-A job is a shape, and no two share a GPU, so the jobs are laid on N machines, the longest first
-(Graham's list scheduling, within a third of the best). Each pays what the scheduler takes to start
-it; what is not a job of a GPU (the build, merging, figures, the paper) is done once and by one.
+A job verifies a shape or times it, and no two share a GPU. A shape is verified before it is timed, so
+its jobs follow one another and the shapes are laid on N machines, the longest first (Graham's list
+scheduling, within a third of the best). Each job pays what the scheduler takes to start it.
 
-    python -m experiment.scale --seconds results/cpu/parts/seconds/*.txt --start 5 --serial 60
+    python -m experiment.scale results/cpu --start 5
 """
 
 import argparse
@@ -16,61 +16,56 @@ from experiment import InputError, command
 ENOUGH = 1.05  # within this factor of what no number of GPUs can beat, more do not help
 
 
-def makespan(jobs, gpus):
-    """The seconds until all jobs are done on so many GPUs, the longest started first."""
+def read(results):
+    """The seconds of the jobs of each shape, from the results folder of a run."""
+    folder = Path(results) / "parts/seconds"
+    shapes = {}
+    for path in sorted(folder.rglob("*.txt")):
+        shapes.setdefault(path.stem, []).append(seconds(path))
+    if not shapes:
+        raise InputError(f"{folder}: no job's seconds; expected the results folder of a run")
+    return shapes
+
+
+def seconds(path):
+    """The number in a file."""
+    text = path.read_text().strip()
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"{path}: {text!r}; expected seconds") from None
+
+
+def makespan(shapes, gpus):
+    """The seconds until all shapes are done on so many GPUs, the longest started first."""
     free = [0.0] * gpus
-    for seconds in sorted(jobs, reverse=True):
-        heapq.heappush(free, heapq.heappop(free) + seconds)
+    for shape in sorted(shapes, reverse=True):
+        heapq.heappush(free, heapq.heappop(free) + shape)
     return max(free)
 
 
-def total(seconds, gpus, start, serial):
-    """The seconds of a whole run: what is done once, and the jobs with what it takes to start each."""
-    return serial + makespan([job + start for job in seconds], gpus)
-
-
-def saturation(seconds, start, serial):
-    """The fewest GPUs that come within ENOUGH of one a job."""
-    best = total(seconds, len(seconds), start, serial)
-    return next(
-        gpus
-        for gpus in range(1, len(seconds) + 1)
-        if total(seconds, gpus, start, serial) <= ENOUGH * best
-    )
-
-
-def read(paths):
-    """The seconds in each file; raises InputError for one that holds no positive number."""
-    found = []
-    for path in paths:
-        text = Path(path).read_text().strip()
-        try:
-            found.append(float(text))
-        except ValueError:
-            raise InputError(f"{path}: {text!r}; expected seconds") from None
-    return found
+def enough(shapes):
+    """The fewest GPUs that come within ENOUGH of the longest shape, which no number can beat."""
+    limit = ENOUGH * max(shapes)
+    fits = (gpus for gpus in range(1, len(shapes)) if makespan(shapes, gpus) <= limit)
+    return next(fits, len(shapes))
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(
         prog="python -m experiment.scale", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument(
-        "--seconds", nargs="+", required=True, help="a file a job, with its seconds"
-    )
+    parser.add_argument("results", help="the results folder of a device")
     parser.add_argument("--start", type=float, default=0, help="seconds to start a job")
-    parser.add_argument("--serial", type=float, default=0, help="seconds that no GPU is needed for")
     options = parser.parse_args(arguments)
-    seconds = read(options.seconds)
-    one = total(seconds, 1, options.start, options.serial)
-    most = saturation(seconds, options.start, options.serial)
+    shapes = [sum(jobs) + options.start * len(jobs) for jobs in read(options.results).values()]
+    most = enough(shapes)
+    one = makespan(shapes, 1)
     print("GPUs  seconds  times as fast")
-    gpus = 1
-    while gpus < 2 * most:
-        time = total(seconds, gpus, options.start, options.serial)
+    for gpus in sorted({*(2**power for power in range(most.bit_length())), most}):
+        time = makespan(shapes, gpus)
         print(f"{gpus:4d}  {time:7.0f}  {one / time:.1f}")
-        gpus *= 2
-    print(f"{most} GPUs are enough for {len(seconds)} jobs; the longest takes {max(seconds):g} s")
+    print(f"{most} GPUs are enough; the longest shape takes {max(shapes):g} s")
 
 
 if __name__ == "__main__":

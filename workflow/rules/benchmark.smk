@@ -5,7 +5,7 @@ rule benchmark_shape:
         OPERATOR,
         code("benchmark", "timing", "inputs", "peers", "tables"),
         schema("benchmark", "samples"),
-        build=f"{ROOT}/build.json",
+        build=built,
         environment=result("environment.json"),
         verified=result("parts/verify/{entry}.csv"),
     output:
@@ -16,15 +16,19 @@ rule benchmark_shape:
         result("logs/benchmark/{entry}.log"),
     conda:
         "../envs/experiment.yaml"
+    container:
+        image
     threads: workflow.cores
     resources:
         **PLACE,
     params:
+        path=path,
         entry=entry_json,
         sampling=json.dumps(config["sampling"], sort_keys=True),
         seed=config["seed"],
     shell:
-        "python -m experiment.benchmark --entry {params.entry:q} --sampling {params.sampling:q}"
+        "PYTHONPATH={params.path} python -m experiment.benchmark"
+        " --entry {params.entry:q} --sampling {params.sampling:q}"
         " --device {wildcards.device} --seed {params.seed} --environment {input.environment}"
         " --verify {input.verified} --out {output.benchmark} --samples {output.samples}"
         " 2>&1 | tee {log} && echo $SECONDS > {output.seconds}"

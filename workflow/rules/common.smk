@@ -8,6 +8,7 @@ import sys
 from glob import glob
 from pathlib import Path
 from subprocess import PIPE, run
+from time import time
 
 # `python` in a rule is the interpreter that runs Snakemake, and it finds the sources.
 os.environ.update(
@@ -104,22 +105,48 @@ def here(*names):
     return expand(result("{name}"), name=names, device=DEVICES)
 
 
-def asks(resource, otherwise):
-    """A resource of a job by its device, as the configuration says."""
-    return (
-        lambda wildcards: config["devices"]
-        .get(wildcards.device, {})
-        .get(resource, otherwise)
-    )
+def asks(key):
+    """What the configuration says of a job's device; None asks for nothing."""
+    return lambda wildcards: config["devices"].get(wildcards.device, {}).get(key)
 
 
-# What a job on a device asks for: one GPU, which it has for itself; and, on a cluster, what sends it
-# to the right node.
-PLACE = {"gpu": asks("gpu", 1)} | {
-    key: asks(key, "")
+def gpus(wildcards):
+    """The GPUs that a job has for itself: one, and none on a CPU, unless the configuration says."""
+    said = asks("gpu")(wildcards)
+    return int(wildcards.device != "cpu") if said is None else said
+
+
+image = asks("container")
+
+# What a job on a device asks for, and on a cluster what sends it to the right node. A key that no
+# device has is left to the profile.
+PLACE = {"gpu": gpus} | {
+    key: asks(key)
     for key in ("gpu_model", "slurm_partition", "constraint")
     if any(key in place for place in config["devices"].values())
 }
+
+
+onstart:
+    if (
+        workflow.non_local_exec
+        and config["device"] == "auto"
+        and not config["devices"]
+    ):
+        raise WorkflowError(
+            "device: auto means this machine, and the jobs run on others; name their device,"
+            " as in --config device=cuda-nvidia-h200 (docs/cluster.md)"
+        )
+
+
+def built(wildcards):
+    """The record of the build that serves a device: its image's own, else the one in place."""
+    return result("build.json") if image(wildcards) else f"{ROOT}/build.json"
+
+
+def path(wildcards):
+    """Where python finds the operator, as built for the device, and the experiment."""
+    return f"build/{wildcards.device}:src" if image(wildcards) else "src"
 
 
 def code(*modules):

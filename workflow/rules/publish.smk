@@ -130,3 +130,17 @@ onsuccess:
     summary = Path(here("summary.md")[0])
     if summary.exists():
         print(f"\n{summary.read_text().splitlines()[0]}\nThe rest: {summary}")
+
+
+# Snakemake keeps silent about an error where it is quiet about rules, as in the default profile. A
+# job that never began has only the log of an earlier run.
+BEGAN = time()
+
+
+onerror:
+    for path in sorted(
+        {path for job in workflow.scheduler.failed for path in job.log}
+    ):
+        if Path(path).exists() and Path(path).stat().st_mtime > BEGAN:
+            said = Path(path).read_text().splitlines()[-20:]
+            print(f"\n{path} ends with:", *said, sep="\n  ", file=sys.stderr)

@@ -8,45 +8,57 @@ VERIFY = (
 # Before any timing: a wrong kernel should cost no benchmark.
 rule verify_shape:
     input:
-        f"{ROOT}/build.json",
+        built,
         VERIFY,
     output:
-        result("parts/verify/{entry}.csv"),
+        verified=result("parts/verify/{entry}.csv"),
+        seconds=result("parts/seconds/verify/{entry}.txt"),
     log:
         result("logs/verify/{entry}.log"),
     priority: 10
     conda:
         "../envs/experiment.yaml"
+    container:
+        image
     threads: workflow.cores
     resources:
         **PLACE,
     params:
+        path=path,
         entry=entry_json,
         seed=config["seed"],
     shell:
-        "python -m experiment.verify --entry {params.entry:q} --device {wildcards.device}"
-        " --seed {params.seed} --out {output} > {log} 2>&1"
+        "PYTHONPATH={params.path} python -m experiment.verify"
+        " --entry {params.entry:q} --device {wildcards.device}"
+        " --seed {params.seed} --out {output.verified} > {log} 2>&1"
+        " && echo $SECONDS > {output.seconds}"
 
 
 rule verify_cases:
     input:
-        f"{ROOT}/build.json",
+        built,
         VERIFY,
     output:
-        result("parts/verify/cases.csv"),
+        verified=result("parts/verify/cases.csv"),
+        seconds=result("parts/seconds/verify/cases.txt"),
     log:
         result("logs/verify/cases.log"),
     priority: 10
     conda:
         "../envs/experiment.yaml"
+    container:
+        image
     threads: workflow.cores
     resources:
         **PLACE,
     params:
+        path=path,
         seed=config["seed"],
     shell:
-        "python -m experiment.verify --cases --device {wildcards.device} --seed {params.seed}"
-        " --out {output} > {log} 2>&1"
+        "PYTHONPATH={params.path} python -m experiment.verify"
+        " --cases --device {wildcards.device} --seed {params.seed}"
+        " --out {output.verified} > {log} 2>&1"
+        " && echo $SECONDS > {output.seconds}"
 
 
 rule verify_all:
