@@ -379,7 +379,7 @@ FAULTS = {
         "Value m",
         rung="gang",
         wave=32,
-        shape=1,
+        shape=2,
         cols=30_000,
         found="nobody wrote",
     ),

@@ -39,29 +39,34 @@ struct SliceShape {
 // Two tables each: AMD has little shared memory and large register files; NVIDIA holds half of the
 // larger slices in shared memory, and so as much on chip again.
 //
-// block: small blocks while they hold the row, so that many are on a unit in different phases; a
-// row of 128 vectors does better with two waves than with one of twice the registers (float32 at
-// 65536 x 512: 0.99 against 0.97). Of the longest rows two are on a unit (bfloat16 at 50257
-// columns: 0.95; in one block of 1024 threads 0.85, in a gang 0.86).
+// block: small blocks while they hold the row, so that many are on a unit in different phases, and
+// three vectors a lane before four, so that few lanes idle (bfloat16 at 2400, 4800, 9600 columns:
+// 1.02, 1.01, 1.02 against 0.98, 0.95, 0.98). Rows just too long for 512 lanes of four do badly in
+// 1024 (bfloat16 at 18400 columns: 1.00 against 0.89), as do the longest, of which two are on a
+// unit (at 50257 columns: 0.95 against 0.85).
 // clang-format off
-constexpr SliceShape kBlockShapes[2][7] = {
-    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},
-     {1024, 4, 0, 2}, {1024, 8, 0, 1}},
-    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 4, 0, 12}, {256, 4, 0, 6}, {512, 4, 0, 4},
-     {1024, 4, 0, 2}, {512, 8, 8, 2}}};
+constexpr SliceShape kBlockShapes[2][11] = {
+    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 3, 0, 16}, {128, 4, 0, 12}, {256, 3, 0, 8},
+     {256, 4, 0, 6}, {512, 3, 0, 4}, {512, 4, 0, 4}, {512, 5, 0, 3}, {1024, 4, 0, 2},
+     {1024, 8, 0, 1}},
+    {{64, 2, 0, 32}, {64, 4, 0, 32}, {128, 3, 0, 16}, {128, 4, 0, 12}, {256, 3, 0, 8},
+     {256, 4, 0, 6}, {512, 3, 0, 4}, {512, 4, 0, 4}, {512, 4, 1, 3}, {1024, 4, 0, 2},
+     {512, 8, 8, 2}}};
 // clang-format on
 
-// gang: small slices for few rows, whose blocks are all on the device at once, and for wide rows;
-// larger ones for long rows, since each rank more to meet is one more that can be late; the
-// largest for the longest. As fractions of a copy, float32 / bfloat16:
-//   columns     131072       200000       262144       1000003      2097152
-//   the first   0.98 / 0.92  0.96 / 0.89  0.95 / 0.90  -    / 0.81  0.72 / 0.77
-//   the second  0.97 / 0.93  0.94 / 0.94  0.96 / 0.96  0.92 / 0.88  0.90 / 0.88
-//   the third   0.93 / 0.85  0.90 / 0.84  0.96 / 0.95  0.90 / 0.85  0.91 / 0.89
-constexpr SliceShape kGangShapes[2][3] = {{{256, 8, 0, 4}, {256, 16, 0, 4}, {512, 16, 0, 2}},
-                                          {{256, 8, 0, 4}, {256, 8, 8, 4}, {1024, 8, 8, 1}}};
-constexpr int64_t kLongestWideRow = 196608, kLongestWideRow16 = 98304;  // columns
-constexpr int64_t kLongestLongRow = 1572864;
+// gang: the first two for few rows, whose blocks are all on the device at once: a slice in
+// registers where it needs more than four vectors a lane, else the second. Of wide rows the second,
+// most bytes on a unit in small slices; larger slices for long rows, since each rank more to meet
+// is one more that can be late. As fractions of a copy, float32 / bfloat16, by the bytes of a row
+// (of 256 rows of 8 MB the fourth holds .91, and the third .90):
+//              256 KiB    512 KiB    800 KB     1.6 MB     4 MB       8 MB       16 MB
+//   the second .96 / .95  .97 / .94  .98 / .94  .93 / .85  .87 / -    .76 / -
+//   the third  .95 / .93  .95 / .93  .95 / .91  .96 / .90  .92 / .87  .90 / .83  .75 / .73
+//   the fourth                                             .89 / .83  .89 / .83  .82 / .75
+constexpr SliceShape kGangShapes[2][4] = {
+    {{256, 8, 0, 4}, {256, 8, 0, 4}, {256, 16, 0, 4}, {512, 16, 0, 2}},
+    {{256, 8, 0, 4}, {256, 4, 4, 6}, {256, 8, 8, 4}, {1024, 8, 8, 1}}};
+constexpr int64_t kLongestWideRow = 65536, kLongestLongRow = 393216;  // vectors
 
 constexpr int kWalkThreads = 512;  // naive, online and split: they hold nothing
 
@@ -138,17 +143,25 @@ inline int64_t most_ranks(const Device& device, const SliceShape& shape) {
 inline Plan any_gang_plan(const Problem& p, const Device& device, const char* reason) {
   const auto& shapes = kGangShapes[device.shared_is_large];
   const int64_t vectors = std::max<int64_t>(1, row_vectors(p));
-  const auto blocks_a_row = [&](int shape) { return ceil_div(vectors, shapes[shape].vectors()); };
+  const auto needed = [&](int shape) { return ceil_div(vectors, shapes[shape].vectors()); };
+  const auto plan = [&](int shape, int64_t ranks) -> Plan {
+    return {
+        Algorithm::gang,         reason, shape, static_cast<int>(ranks), ceil_div(vectors, ranks),
+        (p.rows * ranks + 1) * 8};
+  };
 
-  const bool few_rows = p.rows * blocks_a_row(0) <= most_ranks(device, shapes[0]);
-  const int64_t wide = element_bytes(p.dtype) == 2 ? kLongestWideRow16 : kLongestWideRow;
-  const int shape = few_rows || p.cols <= wide ? 0 : p.cols <= kLongestLongRow ? 1 : 2;
-  // At least as many blocks as the row needs; for few rows, more, until every unit has one.
-  const int64_t spread = std::min(
-      {device.units / p.rows, vectors / kSmallestSlice, most_ranks(device, shapes[shape])});
-  const int64_t ranks = std::max(blocks_a_row(shape), spread);
-  return {Algorithm::gang,         reason, shape, static_cast<int>(ranks), ceil_div(vectors, ranks),
-          (p.rows * ranks + 1) * 8};
+  // Few rows: more blocks than the row needs, until every unit has one, or two while that makes few
+  // ranks to meet (bfloat16 at 8 x 151936: 4.7 us against 4.9; at 1 x 1048576: 6.3 against 5.2).
+  const int64_t spread =
+      std::max(device.units / p.rows, std::min<int64_t>(2 * device.units / p.rows, 32));
+  const int64_t few = std::max(
+      needed(0), std::min({spread, vectors / kSmallestSlice, most_ranks(device, shapes[0])}));
+  if (p.rows * few <= most_ranks(device, shapes[0])) {
+    const int64_t slice = ceil_div(vectors, few);
+    return plan(slice <= shapes[0].vectors() / 2 ? 1 : 0, few);
+  }
+  const int shape = vectors <= kLongestWideRow ? 1 : vectors <= kLongestLongRow ? 2 : 3;
+  return plan(shape, needed(shape));
 }
 
 inline Plan gang_plan(const Problem& p, const Device& device, const char* reason) {
