@@ -19,8 +19,8 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
   __shared__ Pair<Real<T>> scratch[kThreads / kSmallestWave];
 
   const Row<T> row(x, y, blockIdx.x, cols);
-  Slice<T, kThreads, kInRegisters, kInShared> slice(row, 0, row.vectors, true, thread_index(),
-                                                    reinterpret_cast<Vector<T>*>(dynamic_shared));
+  Slice<T, kThreads, kInRegisters, kInShared, true> slice(
+      row, 0, row.vectors, true, thread_index(), reinterpret_cast<Vector<T>*>(dynamic_shared));
   slice.load();
   slice.store(reduce_wave_pairs<kThreads>(slice.pair(), scratch));
 }

@@ -115,7 +115,7 @@ __global__ void ONLINE_SOFTMAX_BOUNDS(kThreads, kBlocksPerUnit)
   const auto slice_of = [&](int rank) {
     const int64_t begin = static_cast<int64_t>(rank) * slice_vectors;
     const int64_t end = begin + slice_vectors;
-    return Slice<T, kThreads, kInRegisters, kInShared>(
+    return Slice<T, kThreads, kInRegisters, kInShared, false>(
         row, begin, end < row.vectors ? end : row.vectors, rank == 0, thread_index(),
         reinterpret_cast<Vector<T>*>(dynamic_shared));
   };

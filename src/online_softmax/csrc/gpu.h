@@ -74,6 +74,11 @@ __device__ __forceinline__ void native_store(void* global, const uint32_t (&from
 // A word of which the compiler knows nothing any more.
 __device__ __forceinline__ void native_opaque(uint32_t& word) { asm volatile("" : "+v"(word)); }
 
+// Has the compiler hold an address rather than compute it again. Not here: behind an asm it would
+// no longer know that the address is one of device memory.
+template <typename T>
+__device__ __forceinline__ void native_hold(T*&) {}
+
 // Copies 16 bytes to shared memory; here by way of registers.
 __device__ __forceinline__ void native_copy_to_shared(void* shared, const void* global) {
   *static_cast<uint4*>(shared) = *static_cast<const uint4*>(global);

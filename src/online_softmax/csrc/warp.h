@@ -19,8 +19,8 @@ __global__ void __launch_bounds__(kThreads)
 
   for (int64_t index = first; index < rows; index += static_cast<int64_t>(gridDim.x) * kRows) {
     const Row<T> row(x, y, index, cols);
-    Slice<T, kLanes, kInRegisters, 0> slice(row, 0, row.vectors, true, thread_index() % kLanes,
-                                            nullptr);
+    Slice<T, kLanes, kInRegisters, 0, true> slice(row, 0, row.vectors, true,
+                                                  thread_index() % kLanes, nullptr);
     slice.load();
     slice.store(slice.pair());
   }

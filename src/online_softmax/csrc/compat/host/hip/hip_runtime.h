@@ -160,6 +160,8 @@ inline void native_load(uint32_t (&to)[4], const void* global) { host::load(to, 
 inline void native_store(void* global, const uint32_t (&from)[4]) { host::store(global, from); }
 
 inline void native_opaque(uint32_t& word) { asm volatile("" : "+r"(word)); }
+template <typename T>
+inline void native_hold(T*&) {}
 
 inline void native_copy_to_shared(void* shared, const void* global) {
   host::copy_later(shared, global);

@@ -127,6 +127,12 @@ __device__ __forceinline__ void native_store(void* global, const uint32_t (&from
 // A word of which the compiler knows nothing any more.
 __device__ __forceinline__ void native_opaque(uint32_t& word) { asm volatile("" : "+r"(word)); }
 
+// Has the compiler hold an address rather than compute it again.
+template <typename T>
+__device__ __forceinline__ void native_hold(T*& address) {
+  asm volatile("" : "+l"(address));
+}
+
 // Copies 16 bytes to shared memory in the background.
 __device__ __forceinline__ void native_copy_to_shared(void* shared, const void* global) {
   const auto to = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
