@@ -86,10 +86,14 @@ def test_runs_have_names_of_their_own():
     assert one["run_id"] != other["run_id"]
 
 
-def test_outside_a_repository_there_is_no_commit(tmp_path, monkeypatch):
+def test_outside_a_repository_the_commit_is_what_was_said(tmp_path, monkeypatch):
     monkeypatch.setattr(environment, "ROOT", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert environment.git() == {"commit": None, "dirty": None}
+    for said, commit in ((None, None), ("", None), ("abc", "abc")):
+        monkeypatch.delenv("ONLINE_SOFTMAX_COMMIT", raising=False)
+        if said is not None:
+            monkeypatch.setenv("ONLINE_SOFTMAX_COMMIT", said)
+        assert environment.git() == {"commit": commit, "dirty": None}
 
 
 def test_an_absent_program_gives_nothing():

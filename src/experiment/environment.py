@@ -210,11 +210,11 @@ def git():
     """Commit and whether the working tree differs from it.
 
     Outside a repository (in an image, on a machine that was sent the sources) the commit is what
-    ONLINE_SOFTMAX_COMMIT says, or None, and `dirty` is None.
+    ONLINE_SOFTMAX_COMMIT says (None: nothing), and `dirty` is None.
     """
     commit = output("git", "-C", str(ROOT), "rev-parse", "HEAD")
     if commit is None:
-        return {"commit": os.environ.get("ONLINE_SOFTMAX_COMMIT"), "dirty": None}
+        return {"commit": os.environ.get("ONLINE_SOFTMAX_COMMIT") or None, "dirty": None}
     return {
         "commit": commit,
         "dirty": bool(output("git", "-C", str(ROOT), "status", "--porcelain")),

@@ -44,7 +44,7 @@ def problems(folder):
             others = set(read[name][key]) - {facts[key]}
             if others:
                 yield f"{name}.csv: {key} {min(others)!r}; environment.json says {facts[key]!r}"
-    if facts["git"]["commit"] is None:
+    if not facts["git"]["commit"]:
         yield "environment.json: no commit; set ONLINE_SOFTMAX_COMMIT or run in a clone"
     elif facts["git"]["dirty"]:
         yield "environment.json: the sources were changed after the commit; commit them, run again"
