@@ -129,8 +129,8 @@ SPOILT = [
     ("online.h", "p = update(p, values);", SCALAR),
     (
         "slice.h",
-        "T* const to = row_.y_body(first_);",
-        "load_registers(); T* const to = row_.y_body(first_);",
+        "T* to = row_.y_body(first_);",
+        "load_registers(); T* to = row_.y_body(first_);",
     ),
     ("split.h", WRITE, f"{WRITE}\n    __syncthreads();\n    {WRITE}"),
     ("warp.h", "constexpr int kRows = kThreads / kLanes;  // a block", BALLAST),
@@ -276,6 +276,19 @@ def test_the_command_writes_the_table(tmp_path, monkeypatch):
     table = tables.read(out, "codeobjects")
     assert set(table.arch) == set(ARCHS)
     assert set(table.wave_size) == {32, 64}
+
+
+@needs_hipcc
+def test_the_command_says_what_breaks_a_rule_and_fails_if_it_is_a_gate(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(codeobjects, "SOURCE", few(tmp_path))
+    monkeypatch.setattr(codeobjects, "violations", lambda found: ["gang: a fault"])
+    command = ["--arch", ARCHS[0], "--out", str(tmp_path / "codeobjects.csv")]
+    codeobjects.main(command)
+    assert "gang: a fault" in capsys.readouterr().err
+    with pytest.raises(CheckFailed, match="gang: a fault"):
+        codeobjects.main([*command, "--gate"])
 
 
 @needs_hipcc

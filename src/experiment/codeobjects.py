@@ -404,7 +404,9 @@ def main(arguments=None):
     )
     parser.add_argument("--arch", nargs="+", help=f"of {', '.join(ARCHS)}; default: all")
     add_compiler(parser)
-    parser.add_argument("--gate", action="store_true", help="fail if a kernel breaks a rule")
+    parser.add_argument(
+        "--gate", action="store_true", help="fail if a kernel breaks a rule, and not only say so"
+    )
     parser.add_argument("--out", required=True, help="the CSV to write")
     options = parser.parse_args(arguments)
     toolchain = compiler(options)
@@ -418,6 +420,8 @@ def main(arguments=None):
     broken = list(violations(found))
     if options.gate and broken:
         raise CheckFailed("\n".join(broken))
+    for sentence in broken:
+        print(sentence, file=sys.stderr)
 
 
 if __name__ == "__main__":

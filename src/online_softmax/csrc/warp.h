@@ -2,7 +2,7 @@
 // memory and no barrier, so short rows cost little more than their bytes.
 //
 // Units: 1 read + 1 write an element. Serves rows of up to kLanes · kInRegisters vectors.
-// Occupancy: 8 waves a SIMD or more, 5 on gfx906.
+// Occupancy: 8 waves a SIMD or more, 4 on gfx906.
 #pragma once
 
 #include <hip/hip_runtime.h>
