@@ -1,6 +1,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 import synthetic
 from matplotlib import pyplot as plt
@@ -47,7 +48,7 @@ def test_bandwidth_shows_each_provider_and_the_spread():
 def test_speedup_leaves_out_torch_and_the_copy():
     benchmark, _, _ = synthetic.experiment()
     axes = figures.speedup(views.timed(benchmark)).axes[0]
-    names = [label.get_text() for label in axes.get_yticklabels()]
+    names = [label.get_text() for label in axes.get_xticklabels()]
     assert names == [views.PROVIDERS[name] for name in ("naive", "online", "block", "auto")]
     assert axes.texts[0].get_text() == f"{3.5 / 4:.2f}"
 
@@ -70,11 +71,30 @@ def test_an_unknown_provider_is_refused_by_name():
         views.ordered(["naive", "turbo"])
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda-test"])
-def test_labels_do_not_overlap(device):
-    benchmark, _, _ = synthetic.experiment(device)
-    timed = views.timed(benchmark)
+def with_shapes(benchmark, count):
+    """The first shape's rows again and again, as shapes of their own and of every provider."""
+    first = views.at(benchmark, *views.shapes(benchmark)[0])
+    one = first[first.provider == "naive"]
+    every = pd.concat([one.assign(provider=name) for name in views.PROVIDERS])
+    return pd.concat([every.assign(rows=1_000_000 + i, cols=1_000_000) for i in range(count)])
+
+
+def test_each_of_many_shapes_has_a_place_in_one_panel():
+    benchmark, _, _ = synthetic.experiment()
+    figure = figures.bandwidth(views.timed(with_shapes(benchmark, 23)))
+    panels = [[label.get_text() for label in axes.get_xticklabels()] for axes in figure.axes]
+    assert max(map(len, panels)) <= figures.MOST_SHAPES
+    labels = sorted(itertools.chain.from_iterable(panels))
+    assert labels == sorted(f"1000000\n{1_000_000 + i}" for i in range(23))
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+
+
+@pytest.mark.parametrize("count", [10, 23])
+def test_labels_do_not_overlap(count):
+    benchmark, _, _ = synthetic.experiment("cuda-test")
+    timed = views.timed(with_shapes(benchmark, count))
     for figure in (figures.bandwidth(timed), figures.speedup(timed)):
         figure.canvas.draw()
-        boxes = [label.get_window_extent() for label in figure.axes[0].get_xticklabels()]
-        assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+        for axes in figure.axes:
+            boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+            assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))

@@ -34,22 +34,37 @@ STYLE = {
     "copy": ("#999999", "_"),
 }
 PAPER_WIDTH = 6.6  # inches
-
-
-def width(shapes):
-    """Wide enough that the shapes' names do not touch."""
-    return max(PAPER_WIDTH, 0.72 * len(shapes) + 1.0)
+MOST_SHAPES = 10  # side by side, so that their names do not touch
 
 
 def bandwidth(timed):
-    """Effective bandwidth at each shape, with its spread and the copy as the roof."""
+    """Effective bandwidth at each shape, with its spread and the copy as the roof.
+
+    Many shapes go on below each other, in panels of one scale.
+    """
     shapes = views.shapes(timed)
+    panels = np.array_split(np.arange(len(shapes)), -(-len(shapes) // MOST_SHAPES))
+    figure, axes = plt.subplots(
+        len(panels), figsize=(PAPER_WIDTH, 2.6 * len(panels) + 1.0), sharey=True, squeeze=False
+    )
+    for panel, among in zip(axes[:, 0], panels, strict=True):
+        draw_bandwidth(panel, timed, [shapes[i] for i in among])
+    axes[0, 0].set_ylim(bottom=0)
+    axes[-1, 0].set_xlabel("columns (above) and rows (below)")
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False
+    )
+    return figure
+
+
+def draw_bandwidth(axes, timed, shapes):
+    """The panel of these shapes."""
     providers = [name for name in views.ordered(timed.provider) if name != "copy"]
     position = {shape: x for x, shape in enumerate(shapes)}
-    timed = timed.assign(x=[position[shape] for shape in zip(timed.rows, timed.cols)])
-    figure, axes = plt.subplots(figsize=(width(shapes), 3.6))
+    timed = timed.assign(x=[position.get(shape) for shape in zip(timed.rows, timed.cols)])
+    timed = timed.dropna(subset="x").sort_values("x")
 
-    roof = timed[timed.provider == "copy"].sort_values("x")
+    roof = timed[timed.provider == "copy"]
     colour, _ = STYLE["copy"]
     for x, level in zip(roof.x, roof.gb_per_s):
         axes.plot([x - 0.45, x + 0.45], [level, level], color=colour, lw=2.5, zorder=1)
@@ -57,7 +72,7 @@ def bandwidth(timed):
     # Beside each other, not on top of each other: close times are the common case.
     offsets = np.linspace(-0.3, 0.3, len(providers)) if len(providers) > 1 else [0.0]
     for offset, name in zip(offsets, providers):
-        rows = timed[timed.provider == name].sort_values("x")
+        rows = timed[timed.provider == name]
         slowest, fastest = (
             rows.useful_bytes / rows[column] / 1e3 for column in ("time_us_p80", "time_us_p20")
         )
@@ -70,28 +85,23 @@ def bandwidth(timed):
             marker=marker,
             markersize=7 if marker == "*" else 5,
             markeredgewidth=0,
-            lw=0.5,
+            lw=0,
             elinewidth=1.2,
             label=views.PROVIDERS[name],
         )
     for x in range(1, len(shapes)):
         axes.axvline(x - 0.5, color="0.92", lw=0.8, zorder=0)
     axes.set_xticks(range(len(shapes)), [f"{cols}\n{rows}" for rows, cols in shapes])
-    axes.set_xlabel("columns (above) and rows (below)")
     axes.set_ylabel("effective bandwidth (GB/s)")
     axes.set_xlim(-0.6, len(shapes) - 0.4)
-    axes.set_ylim(bottom=0)
     axes.grid(axis="x", visible=False)
-    figure.legend(loc="outside upper center", ncols=4, frameon=False)
-    return figure
 
 
 def speedup(timed):
-    """How many times faster than torch.softmax, provider by shape."""
+    """How many times faster than torch.softmax, shape by provider."""
     providers = [name for name in views.ordered(timed.provider) if name not in ("torch", "copy")]
-    table = views.pivot(timed, "speedup_vs_torch").reindex(columns=providers).T
-    shapes = list(table.columns)
-    figure, axes = plt.subplots(figsize=(width(shapes), 0.42 * len(providers) + 1.5))
+    table = views.pivot(timed, "speedup_vs_torch").reindex(columns=providers)
+    figure, axes = plt.subplots(figsize=(PAPER_WIDTH, 0.26 * len(table) + 1.0))
     # The colours span at least half to twice and at most an eighth to eightfold.
     reach = float(np.clip(np.nanmax(np.abs(np.log2(table.to_numpy()))), 1, 3))
     sns.heatmap(
@@ -109,14 +119,14 @@ def speedup(timed):
     bar = axes.collections[0].colorbar
     ticks = np.arange(np.ceil(-reach), np.floor(reach) + 1)
     bar.set_ticks(ticks, labels=[f"{2.0**tick:g}×" for tick in ticks])
-    axes.set_xticks(
-        np.arange(len(shapes)) + 0.5, [f"{cols}\n{rows}" for rows, cols in shapes], rotation=0
-    )
+    names = [views.PROVIDERS[name].replace(".", ".\n") for name in providers]
+    axes.set_xticks(np.arange(len(providers)) + 0.5, names, rotation=0)
     axes.set_yticks(
-        np.arange(len(providers)) + 0.5, [views.PROVIDERS[name] for name in providers], rotation=0
+        np.arange(len(table)) + 0.5, [views.shape_name(*shape) for shape in table.index], rotation=0
     )
-    axes.set_xlabel("columns (above) and rows (below)")
-    axes.set_ylabel("")
+    axes.set_xlabel("")
+    axes.set_ylabel("rows × columns")
+    axes.grid(visible=False)
     return figure
 
 
